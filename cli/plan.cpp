@@ -31,6 +31,19 @@ void refuse_what_is_no_plan(const PolicyArguments& arguments, const PolicyReques
                        "another --policy");
 }
 
+// A plan cannot steer them, and without them the model saves other tensors.
+void warn_of_foreign_checkpoints(const PolicyArguments& arguments, const Program& program) {
+  const auto is_foreign = [](const auto& line) {
+    return line.first == "checkpoints" && line.second == "torch.utils.checkpoint";
+  };
+  if (std::none_of(program.about.begin(), program.about.end(), is_foreign)) return;
+  tell(
+      "{}: the program's segments are calls of torch.utils.checkpoint, and the plan is of "
+      "torch_ferry.checkpoint in their place. torch_ferry.transformers.OffloadCallback puts it "
+      "there as it trains, and use_checkpoint(model) of that module in a loop of your own",
+      arguments.output.string());
+}
+
 int print_plan(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
   request.answers = true;
@@ -52,6 +65,7 @@ int print_plan(const PolicyArguments& arguments) {
     if (!best->fits) {
       tell("{}: written, but its plan does not fit", arguments.output.string());
     }
+    warn_of_foreign_checkpoints(arguments, request.program);
   } else if (asked) {
     tell("{}: not written: no row has a plan that ran safely", arguments.output.string());
   }

@@ -144,7 +144,7 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
                                          "A shipped program, a program file, or a scenario (.toml)")
                              ->required();
   CLI::Option* hardware =
-      command.add_option("--hardware", arguments.hardware, "A shipped card, or a file")
+      command.add_option("--hardware,--card", arguments.hardware, "A shipped card, or a file")
           ->type_name("NAME");
   command.add_option("--budget", arguments.budget, "Device memory to fit in (default: the card's)")
       ->type_name("24GiB");

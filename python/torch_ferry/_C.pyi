@@ -34,6 +34,9 @@ class OffloadStatistics:
     def offloaded_count(self) -> int:
         ...
     @property
+    def other_forwards(self) -> int:
+        ...
+    @property
     def packs(self) -> int:
         ...
     @property

@@ -2,7 +2,7 @@
 
 from torch.utils import checkpoint as _pytorch
 
-from . import _C, _recording
+from . import _C, _recording, policies
 
 
 def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, context_fn=None,
@@ -13,10 +13,12 @@ def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, co
     is False by default). Tensors among the arguments are saved as a node saves its inputs, by the
     hooks in force: under `torch_ferry.offload` they go to the host.
 
-    policy   what becomes of what single ops make: {"aten::mm": "save", "aten::silu": "offload"}
+    policy   what becomes of what single ops make: {"aten::addmm": "save", "aten::silu": "offload"}
              (what is not listed is computed again), a list of the ops to save, or a function of
              the op's name and its number among the calls of that op, which returns "save",
-             "offload" or "recompute". "offload" gives it to the hooks around the call.
+             "offload" or "recompute", or PyTorch's CheckpointPolicy. Ops may be torch.ops.aten.….
+             "offload" gives it to the hooks around the call. An op that did not run in the first
+             call is told in a warning.
 
     Around the call, `set_checkpoint_early_stop` and `set_checkpoint_debug_enabled` of
     torch.utils.checkpoint override the arguments, as they do PyTorch's; backwards within its
@@ -41,14 +43,14 @@ def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, co
                              "use_reentrant=False.")
         return _C.checkpoint_reentrant(function, args, kwargs, preserve_rng_state,
                                        determinism_check)
-    if isinstance(policy, (list, tuple, set)):
-        policy = {_name(op): "save" for op in policy}
-    elif isinstance(policy, dict):
-        policy = {_name(op): choice for op, choice in policy.items()}
-    return _C.checkpoint(function, args, kwargs, preserve_rng_state, determinism_check,
-                         _overridden("_checkpoint_debug_enabled", debug),
-                         _overridden("_enable_checkpoint_early_stop", early_stop),
-                         context_fn, policy)
+    policy, looked = policies.first_call(policies.understood(policy))
+    result = _C.checkpoint(function, args, kwargs, preserve_rng_state, determinism_check,
+                           _overridden("_checkpoint_debug_enabled", debug),
+                           _overridden("_enable_checkpoint_early_stop", early_stop),
+                           context_fn, policy)
+    if looked is not None:
+        looked()
+    return result
 
 
 def _overridden(name, argument):
@@ -65,12 +67,6 @@ def is_recomputing():
     """Whether the calling thread is in a checkpointed function that runs again, for backward, or in
     what that calls. Both are true in a checkpoint within one that runs again."""
     return _C.is_recomputing()
-
-
-def _name(op):
-    """The dispatcher's name of an op: torch.ops.aten.mm.default is "aten::mm"."""
-    name = op if isinstance(op, str) else op.name()
-    return name.removesuffix(".default")
 
 
 def checkpoint_statistics():

@@ -9,30 +9,24 @@ The scheduling is the C++ core's, and so are the hooks: packing and unpacking ru
 """
 
 import atexit
+import inspect
 import os
-import re
+import warnings
 
-from . import _C
+from . import _C, _recording
+from .mismatch import explain
 from .plan import Plan
+from .sizes import size
 
 atexit.register(_C.finish_offloads)
 
-_UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZES = ("window", "prefetch", "hold", "min_bytes", "disk_bytes_max")
-
-
-def size(value):
-    """Bytes: a number of them, or text such as "64MiB" or "1.5 GiB"."""
-    if not isinstance(value, str):
-        return int(value)
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
-    if not match or match[2] not in _UNITS:
-        raise ValueError(
-            f'expected a size in bytes, such as 67108864 or "64MiB"; got {value!r} '
-            f"(units: {', '.join(unit for unit in _UNITS if unit)})")
-    whole, _, part = match[1].partition(".")
-    unit = _UNITS[match[2]]
-    return int(whole) * unit + int(part or 0) * unit // 10 ** len(part)
+# What a plan has of its own.
+_PLANNED = ("window", "prefetch", "hold", "window_tensors", "prefetch_tensors", "min_bytes",
+            "pinned")
+_NOTHING_SAVED = (
+    "nothing that backward needs was saved under this guard of torch_ferry. Put it around the "
+    "forward, with gradients enabled: not around backward alone, and not under torch.no_grad()")
 
 
 class Offload:
@@ -71,35 +65,68 @@ class Offload:
     log, trace   keep what `take_log` and `write_trace` need
     plan         a plan, executed in place of window, prefetch, hold, min_bytes: what
                  `torch_ferry.plan` returns, or the path of a file that `ferry plan -o` wrote
+    other_shapes with a plan, of a forward of another batch, whose saved tensors have other sizes
+                 ("raise"): "raise" a PlanMismatch, "offload" what it saves from there on, or "keep"
+                 it. Once a forward was the plan's these two take any other difference so as well (a
+                 mask, where a batch has padding). `statistics().other_forwards` counts them
 
     Raises ValueError where an option makes no sense, and RuntimeError where the device is not
     there. Under a plan a saved tensor that is not the plan's raises `PlanMismatch`.
     """
 
-    def __init__(self, *, exempt=None, parameters=True, plan=None, **options):
-        options = {name: value for name, value in options.items() if value is not None}
+    def __init__(self, *, window=None, prefetch=None, hold=None, window_tensors=None,
+                 prefetch_tensors=None, min_bytes=None, disk=None, disk_bytes_max=None,
+                 keep_when_full=None, fix_malloc=None, device=None, pinned=None, exempt=None,
+                 parameters=True, log=None, trace=None, plan=None, other_shapes=None):
+        options = {name: value for name, value in locals().items()
+                   if value is not None and name not in ("self", "exempt", "parameters", "plan")}
         for name in _SIZES:
             if name in options:
-                options[name] = size(options[name])
+                options[name] = size(options[name], name)
         if "disk" in options:
             options["disk"] = os.fspath(options["disk"])
         if isinstance(options.get("device"), (str, int)):
             import torch
             options["device"] = torch.device(options["device"])
-        if isinstance(plan, Plan):
-            plan = plan.understood()
-        elif plan is not None:
-            plan = _C.Plan.read(os.fspath(plan))
-        self._core = _C.Offload(options, plan, parameters)
+        if plan is None and other_shapes is not None:
+            raise ValueError("other_shapes: expected a plan beside it, whose shapes are the usual")
+        self.plan = plan
+        self._conditions = getattr(plan, "conditions", None)
+        self._idle = True  # nothing was saved yet, and nobody was told
+        self._core = _C.Offload(options, _understood(plan, options), parameters)
         if exempt is not None:
             self.exempt(exempt)
 
     def __enter__(self):
-        self._core.open()
+        if _recording.trace() is not None:  # a capture sees the step as it is without
+            return self
+        try:
+            self._core.open()
+        except _C.PlanMismatch as error:
+            explain(error, self._conditions)
+            raise
         return self
 
     def __exit__(self, kind, error, traceback):
-        self._core.close(kind is not None)
+        if _recording.trace() is not None:
+            return
+        if isinstance(error, _C.PlanMismatch):
+            explain(error, self._conditions)
+        try:
+            self._core.close(kind is not None)
+        except _C.PlanMismatch as short:
+            explain(short, self._conditions)
+            raise
+        if self._idle and kind is None:
+            self._idle = False
+            if self._core.step_statistics().packs == 0:
+                warnings.warn(_NOTHING_SAVED, stacklevel=2)
+
+    def __reduce__(self):
+        raise TypeError(
+            "a torch_ferry.Offload is of one process, and cannot be pickled or copied: keep it out "
+            "of what goes to another one (a DataLoader's dataset and collate_fn, a model that is "
+            "saved), and make another there")
 
     def exempt(self, kept):
         """What the module owns, or this tensor, is kept where it is."""
@@ -140,16 +167,32 @@ def offload(**options):
     return Offload(**options)
 
 
+offload.__signature__ = inspect.signature(Offload)
+
+
 def run(plan, **options):
     """An `Offload` that executes a plan: what `torch_ferry.plan` returned, or the path of a file
     that `ferry plan -o` wrote. One guard is one forward: under gradient accumulation open it for
-    each.
+    each. other_shapes="offload" or "keep" lets forwards of other batches run without the plan.
 
     Calls of `torch_ferry.checkpoint` under it are recomputed, or not, as the plan says. Operators
     that the plan recomputes run again in backward, and no function of the model's.
 
-    Raises ValueError for a file that is no plan, with file and line."""
+    Raises ValueError for a file that is no plan, with file and line, and for options that are the
+    plan's own."""
+    if plan is None:
+        raise TypeError("expected a plan: what torch_ferry.plan returned, or the path of a file "
+                        "that `ferry plan -o` wrote; got None")
     return Offload(plan=plan, **options)
+
+
+def _understood(plan, options):
+    """The plan as the core has it."""
+    if plan is None:
+        return None
+    if own := [name for name in _PLANNED if name in options]:
+        raise ValueError(f"{own[0]}: a plan has its own; leave it out, or offload without a plan")
+    return plan.understood() if isinstance(plan, Plan) else _C.Plan.read(os.fspath(plan))
 
 
 def replay_statistics():

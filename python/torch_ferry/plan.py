@@ -19,10 +19,14 @@ import re
 import subprocess
 import tempfile
 
-from . import _C, _built
+from . import _C, _built, cards, optimizers
+from .mismatch import Conditions, autocast_on
+from .program import CaptureError
+from .sizes import size
 
 _PROGRAM = pathlib.Path(_built.__file__).with_name("bin") / "ferry"
-_OPTION = re.compile("^--(budget|policy|optimizer|optimizer-implementation|hardware):")
+_OPTION = re.compile(
+    "^--(budget|policy|optimizer|optimizer-implementation|microbatches|hardware):")
 
 # What is compared: for every model, and for one that calls `torch_ferry.checkpoint` as well.
 POLICIES = ("keep", "offload", "prefetch", "budget", "best")
@@ -63,7 +67,11 @@ class Plan:
     budget   device memory that it was planned for, in bytes
     answer   what to use, what it costs, and why nothing faster fits: a sentence or two
     text     the plan, as a file has it
+    conditions
+             what the step ran under when it was planned: mode, autocast, dtypes, inputs
     """
+
+    conditions = None
 
     def __init__(self, table, text):
         self.rows = table["rows"]
@@ -109,7 +117,7 @@ class Plan:
 
 
 def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer="adamw",
-         optimizer_implementation="foreach", device=None, name=None):
+         optimizer_implementation=None, microbatches=1, device=None, name=None):
     """Plans the training of `model` on a card: a `Plan`, for `torch_ferry.run`.
 
     The step is `loss_fn(model(*inputs)).backward()`, captured on fake tensors of the same shapes
@@ -128,15 +136,18 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
                of a hardware file
     budget     device memory that the training is to run in: bytes, or text such as "20GiB". By
                default what the card leaves a process
-    policies   names of those that are compared; with one alone, its plan. By default "keep",
-               "offload", "prefetch", "budget" and "best", and of a model that calls
+    policies   names of those that are compared, or one name; with one alone, its plan. By default
+               "keep", "offload", "prefetch", "budget" and "best", and of a model that calls
                `torch_ferry.checkpoint` also "checkpoint", "checkpoint-nth",
                "checkpoint-offload" and "mixed", which recompute some of these calls. So does
                "best" there; of other models it recomputes any operators, and no module is edited
-    optimizer  None, "sgd", "momentum", "adam" or "adamw": its state and its step are part of the
-               training
+    optimizer  whose state and step are part of the training: one of torch.optim, or "adamw",
+               "adam", "momentum", "sgd", None. ("adamw_torch_fused" is understood as well.)
     optimizer_implementation
-               as torch.optim's: "foreach", "for-loop" or "fused"
+               as torch.optim's: "foreach", "for-loop" or "fused"; by default the optimizer's own,
+               and where there is a name alone "fused", as of Hugging Face's Trainer
+    microbatches
+               gradients are accumulated over so many forwards
     device     where the step will run, for kernels save different tensors on a CPU and on a GPU:
                "cpu" or "cuda"; where the model is by default
     name       of the program, in the table; the class of the model by default
@@ -147,34 +158,67 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
     """
     from . import capture
 
-    # Before the step is captured, which takes longer.
-    _, shown, _ = _ferry("hardware", "--json", "--", os.fspath(card))
+    request = Request(card, budget, policies, optimizer, optimizer_implementation, microbatches)
     if isinstance(inputs, collections.abc.Mapping):
         inputs = dict(inputs)
     elif not isinstance(inputs, (tuple, list)):
         inputs = (inputs,)
+    device = _device_of(model, device)
+    conditions = Conditions.of(model, inputs, autocast_on(device))
     program = capture.capture(model, inputs, loss_fn, name=name or type(model).__name__,
-                              device=_device_of(model, device),
-                              capability=_capability(shown["hardware"][0]))
-    if "checkpoints" in program.about:  # which recompute in any case, and hide what they save
-        raise capture.CaptureError(
-            "the model calls torch.utils.checkpoint, and a plan cannot say which of these calls "
-            "are recomputed as it runs: call torch_ferry.checkpoint in its place")
-    policies = _policies(policies, program)
-    # The allocator of this process is set already: no plan for another one.
-    options = [f"--hardware={os.fspath(card)}", "--policy=" + ",".join(policies), "--no-modules",
-               "--no-expandable"]
-    options += [] if budget is None else [f"--budget={budget}"]
-    options += [f"--optimizer={optimizer or 'none'}",
-                f"--optimizer-implementation={optimizer_implementation}"]
-    with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:
-        step, out = pathlib.Path(folder, "step.jsonl"), pathlib.Path(folder, "plan.json")
-        program.write(step)
-        code, table, said = _ferry("plan", step, *options, "--json", "-o", out)
-        made = Plan(table, out.read_text(encoding="utf-8")) if out.exists() else None
-    if code == _DOES_NOT_FIT and not (made and made.row["fits"]):  # or it fits and saves nothing
-        raise DoesNotFit(_too_much(made) if made else said, made)
-    return made
+                              device=device, capability=request.capability)
+    return request.planned(program, conditions)
+
+
+class Request:
+    """What is asked of the command, understood before a step is captured, which takes longer."""
+
+    def __init__(self, card, budget, policies, optimizer, implementation, microbatches,
+                 clips=False):
+        self.card, self.capability = os.fspath(card), _capability(_hardware(os.fspath(card)))
+        self.policies = (policies,) if isinstance(policies, str) else policies
+        optimizer, implementation = optimizers.understood(optimizer, implementation)
+        # The allocator of this process is set already: no plan for another one.
+        self.options = [f"--hardware={self.card}", "--no-modules", "--no-expandable"]
+        if budget is not None:
+            self.options.append(f"--budget={size(budget, 'budget')}")
+        self.options += [f"--optimizer={optimizer}",
+                         f"--optimizer-implementation={implementation}"]
+        if microbatches != 1:
+            self.options.append(f"--microbatches={microbatches}")
+        self.options += ["--clip-grad-norm"] * clips
+
+    def planned(self, program, conditions):
+        """The Plan of a captured step."""
+        if "checkpoints" in program.about:  # which recompute in any case, and hide what they save
+            raise CaptureError(
+                "the model calls torch.utils.checkpoint, and a plan cannot say which of these "
+                "calls are recomputed as it runs: call torch_ferry.checkpoint in its place; of a "
+                "Hugging Face model, torch_ferry.transformers.use_checkpoint(model) does so")
+        policies = _policies(self.policies, program)
+        with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:
+            step, out = pathlib.Path(folder, "step.jsonl"), pathlib.Path(folder, "plan.json")
+            program.write(step)
+            code, table, said = _ferry("plan", step, *self.options,
+                                       "--policy=" + ",".join(policies), "--json", "-o", out)
+            made = Plan(table, out.read_text(encoding="utf-8")) if out.exists() else None
+        if made:
+            made.conditions = conditions
+        if code == _DOES_NOT_FIT and not (made and made.row["fits"]):  # or it saves nothing
+            raise DoesNotFit(_too_much(made) if made else said, made)
+        return made
+
+
+def _hardware(card):
+    """What `ferry hardware` has of it."""
+    try:
+        return _ferry("hardware", "--json", "--", card)[1]["hardware"][0]
+    except ValueError as error:
+        if not os.path.exists(card):
+            every = _ferry("hardware", "--json")[1]["hardware"]
+            if meant := cards.suggestion(card, every):
+                raise ValueError(meant) from error
+        raise
 
 
 def _capability(hardware):

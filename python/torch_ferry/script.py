@@ -22,6 +22,7 @@ from torch.utils.data import DataLoader
 
 from . import reach
 from .asking import asking_line
+from .optimizers import implementation_of
 from .program import CaptureError
 from .recorder import Recorder
 from .untouched import untouched
@@ -174,8 +175,7 @@ class Script:
         self.optimizer = OPTIMIZERS.get(type(optimizer).__name__, type(optimizer).__name__)
         if self.optimizer == "sgd" and settings.get("momentum"):
             self.optimizer = "momentum"
-        self.implementation = "fused" if settings.get("fused") else \
-            "for-loop" if settings.get("foreach") is False else "foreach"
+        self.implementation = implementation_of(settings)
 
     @contextlib.contextmanager
     def _as_a_program(self):

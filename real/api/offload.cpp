@@ -20,6 +20,7 @@
 #include <torch/nn/module.h>
 
 #include <exception>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -62,6 +63,22 @@ CoreOptions to_core(const Plan& plan, const OffloadOptions& options) {
   return core;
 }
 
+// Of forwards that are not the plan's.
+CoreOptions core_of_others(const OffloadOptions& options) {
+  CoreOptions core = to_core(options);
+  if (options.other_shapes() == OtherShapes::kKeep) {
+    core.bytes_min = std::numeric_limits<std::int64_t>::max();
+  }
+  return core;
+}
+
+// Of another batch a segment may save another number of tensors.
+std::shared_ptr<const SegmentPlan> segments_of_any_size(const SegmentPlan& planned) {
+  auto plan = std::make_shared<SegmentPlan>(planned);
+  for (SegmentPlan& segment : plan->segments) segment.packs.reset();
+  return plan;
+}
+
 }  // namespace
 
 OffloadSession::OffloadSession(const OffloadOptions& options)
@@ -71,11 +88,17 @@ OffloadSession::OffloadSession(const Plan& plan, const OffloadOptions& options)
     : OffloadSession(options, to_core(plan, options), &plan) {}
 
 OffloadSession::OffloadSession(const OffloadOptions& options, CoreOptions core, const Plan* plan)
-    : core_(core), info_(options.info()), alloc_conf_(plan ? plan->alloc_conf : "") {
+    : core_(core),
+      info_(options.info()),
+      alloc_conf_(plan ? plan->alloc_conf : ""),
+      others_(std::make_shared<OtherForwards>(options.other_shapes())) {
   c10::initLogging();  // reads TORCH_CPP_LOG_LEVEL, as a Python process does
   SpanObserver observer;
   if (plan) segments_ = planned_segments(*plan);
-  if (plan && !plan->spans.empty()) spans_ = std::make_shared<PlannedSpans>(plan->spans);
+  if (segments_ && others_->are_allowed()) segments_ = segments_of_any_size(*segments_);
+  if (plan && !plan->spans.empty()) {
+    spans_ = std::make_shared<PlannedSpans>(plan->spans, others_);
+  }
   if (options.log()) {
     told_ = [log = log_](const Decision& decision) {
       const std::lock_guard lock(log->mutex);
@@ -87,9 +110,34 @@ OffloadSession::OffloadSession(const OffloadOptions& options, CoreOptions core, 
     trace_ = std::make_shared<Trace>();
     observer = [trace = trace_](const Span& span) { trace->add(span); };
   }
-  hooks_ = offloaders_ =
-      std::make_shared<DeviceOffloaders>(options, std::move(core), std::move(observer));
-  if (plan) hooks_ = planned_ = std::make_shared<PlannedHooks>(plan->entries, hooks_);
+  hooks_ = offloaders_ = std::make_shared<DeviceOffloaders>(options, std::move(core), observer);
+  if (!plan) return;
+  if (others_->are_allowed()) {
+    of_others_ =
+        std::make_shared<DeviceOffloaders>(options, core_of_others(options), std::move(observer));
+  }
+  hooks_ = planned_ =
+      std::make_shared<PlannedHooks>(plan->entries, offloaders_, others_, of_others_);
+}
+
+void OffloadSession::exempt(const at::Tensor& tensor) {
+  offloaders_->exempt(tensor);
+  if (of_others_) of_others_->exempt(tensor);
+}
+
+OffloadStatistics OffloadSession::statistics() const {
+  OffloadStatistics sum = offloaders_->statistics();
+  if (of_others_) sum += of_others_->statistics();
+  return sum;
+}
+
+bool OffloadSession::empty() const {
+  return offloaders_->empty() && (!of_others_ || of_others_->empty());
+}
+
+void OffloadSession::flush() {
+  offloaders_->flush();
+  if (of_others_) of_others_->flush();
 }
 
 void OffloadSession::begin_run() {
@@ -102,8 +150,9 @@ void OffloadSession::begin_run() {
   if (spans_) spans_->begin_run();
   if (planned_) planned_->begin_run();
   offloaders_->begin_run();
+  if (of_others_) of_others_->begin_run();
   const std::lock_guard lock(step_mutex_);
-  at_begin_ = offloaders_->statistics();
+  at_begin_ = statistics();
 }
 
 // Says once what is done, when something was saved.
@@ -123,6 +172,11 @@ void OffloadSession::abandon_run() {
   if (planned_) planned_->abandon_run();
 }
 
+void OffloadSession::require_whole() {
+  if (spans_) spans_->begin_run();
+  if (planned_) planned_->end_run();
+}
+
 std::unique_ptr<PlannedSpans::Forward> OffloadSession::spans(
     HookStack<at::Tensor> around, PlannedSpans::Forward::Rethrow rethrow) const {
   if (!spans_ || !c10::GradMode::is_enabled()) return nullptr;
@@ -137,7 +191,7 @@ std::shared_ptr<const CheckpointContext> OffloadSession::context(CheckpointConte
 
 OffloadStatistics OffloadSession::step_statistics() const {
   const std::lock_guard lock(step_mutex_);
-  return offloaders_->statistics().since(at_begin_);
+  return statistics().since(at_begin_);
 }
 
 OffloadLog OffloadSession::take_log() {
@@ -148,6 +202,7 @@ OffloadLog OffloadSession::take_log() {
 void OffloadSession::write_trace(const std::filesystem::path& path) const {
   TORCH_CHECK_VALUE(trace_, "a trace needs OffloadOptions::trace");
   offloaders_->flush();
+  if (of_others_) of_others_->flush();
   trace_->write(path);
 }
 
@@ -164,15 +219,17 @@ void Offload::exempt(const torch::nn::Module& module) {
   for (const torch::Tensor& buffer : module.buffers()) exempt(buffer);
 }
 
-void Offload::exempt(const torch::Tensor& tensor) { session_->offloaders().exempt(tensor); }
+void Offload::exempt(const torch::Tensor& tensor) { session_->exempt(tensor); }
 
-OffloadStatistics Offload::statistics() const { return session_->offloaders().statistics(); }
+OffloadStatistics Offload::statistics() const { return session_->statistics(); }
 
 OffloadStatistics Offload::step_statistics() const { return session_->step_statistics(); }
 
 const CoreOptions& Offload::core_options() const { return session_->core(); }
 
-bool Offload::empty() const { return session_->offloaders().empty(); }
+bool Offload::empty() const { return session_->empty(); }
+
+std::int64_t Offload::other_forwards() const { return session_->other_forwards(); }
 
 OffloadLog Offload::take_log() { return session_->take_log(); }
 

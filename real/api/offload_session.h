@@ -20,6 +20,7 @@
 
 #include "ferry/offload.h"
 #include "real/api/device_offloaders.h"
+#include "real/api/other_forwards.h"
 #include "real/api/planned.h"
 #include "real/api/planned_spans.h"
 #include "real/api/trace.h"
@@ -39,12 +40,21 @@ class OffloadSession {
   const std::shared_ptr<Hooks<at::Tensor>>& hooks() const { return hooks_; }
   const std::shared_ptr<Trace>& trace() const { return trace_; }
 
+  // What is exempt is for other forwards, too.
+  void exempt(const at::Tensor& tensor);
+  OffloadStatistics statistics() const;
+  std::int64_t other_forwards() const { return others_->count(); }
+  bool empty() const;
+  void flush();
+
   // A guard's forward begins, throws PlanMismatch where the last one saved too little; then ends,
   // or was left by an exception. Throws std::logic_error while a stream log is written that this is
   // older than: its copies would not be there, and what reads them would look clean.
   void begin_run();
   void end_run();
   void abandon_run();
+  // Throws now what the next begin_run would.
+  void require_whole();
   // The plan's spans in a new forward, whose hooks are to be pushed on `around`; null: none, as for
   // a forward without grad mode.
   std::unique_ptr<PlannedSpans::Forward> spans(
@@ -76,7 +86,9 @@ class OffloadSession {
   std::shared_ptr<const SegmentPlan> segments_;  // of a plan
   std::atomic<std::uint64_t> runs_ = 0;
   std::shared_ptr<Trace> trace_;
+  const std::shared_ptr<OtherForwards> others_;
   std::shared_ptr<DeviceOffloaders> offloaders_;
+  std::shared_ptr<DeviceOffloaders> of_others_;  // null: there are none
   std::shared_ptr<PlannedHooks> planned_;
   std::shared_ptr<PlannedSpans> spans_;
   std::shared_ptr<Hooks<at::Tensor>> hooks_;

@@ -2,6 +2,8 @@
 
 #include <c10/util/Logging.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -48,18 +50,26 @@ std::string key_of(const PlanEntry& entry) {
          ")";
 }
 
-void check(const PlanEntry& entry, const at::Tensor& tensor) {
+enum class Likeness : std::uint8_t { kSame, kOtherSizes, kOther };
+
+Likeness compare(const PlanEntry& entry, const at::Tensor& tensor) {
+  if (tensor.layout() != c10::kStrided || to_dtype(tensor.scalar_type()) != entry.layout.dtype) {
+    return Likeness::kOther;
+  }
+  const c10::IntArrayRef planned(entry.layout.shape);
+  if (tensor.sizes() != planned) {
+    return tensor.sizes().size() == planned.size() ? Likeness::kOtherSizes : Likeness::kOther;
+  }
+  const bool same = same_strides(planned, tensor.strides(), entry.layout.strides);
+  return same ? Likeness::kSame : Likeness::kOther;
+}
+
+std::string difference(const PlanEntry& entry, const at::Tensor& tensor) {
   const bool strided = tensor.layout() == c10::kStrided;
   const c10::IntArrayRef strides = strided ? tensor.strides() : c10::IntArrayRef();
-  if (strided && to_dtype(tensor.scalar_type()) == entry.layout.dtype &&
-      tensor.sizes() == c10::IntArrayRef(entry.layout.shape) &&
-      same_strides(tensor.sizes(), strides, entry.layout.strides)) {
-    return;
-  }
-  throw torch_error(
-      PlanMismatch("the model does not match the plan at " + key_of(entry) + ": the plan has " +
-                   describe(name(entry.layout.dtype), entry.layout.shape, entry.layout.strides) +
-                   ", the model saves " + describe(dtype_name(tensor), tensor.sizes(), strides)));
+  return "the model does not match the plan at " + key_of(entry) + ": the plan has " +
+         describe(name(entry.layout.dtype), entry.layout.shape, entry.layout.strides) +
+         ", the model saves " + describe(dtype_name(tensor), tensor.sizes(), strides);
 }
 
 // Whether an allocator's options are those that a plan names; one that names none does not care.
@@ -75,38 +85,67 @@ bool has_alloc_conf(const std::string& settings, const std::string& planned) {
 
 }  // namespace
 
-PlannedHooks::PlannedHooks(std::vector<PlanEntry> entries, std::shared_ptr<Hooks<at::Tensor>> hooks)
-    : entries_(std::move(entries)), hooks_(std::move(hooks)) {
+PlannedHooks::PlannedHooks(std::vector<PlanEntry> entries, std::shared_ptr<Hooks<at::Tensor>> hooks,
+                           std::shared_ptr<OtherForwards> others,
+                           std::shared_ptr<Hooks<at::Tensor>> of_others)
+    : entries_(std::move(entries)),
+      hooks_(std::move(hooks)),
+      others_(std::move(others)),
+      of_others_(std::move(of_others)) {
   std::erase_if(entries_, [](const PlanEntry& entry) {
     return entry.segment && entry.decision != PlanChoice::kOffload;
   });
 }
 
+void PlannedHooks::check(std::uint64_t pack, const at::Tensor& tensor) {
+  if (pack < entries_.size()) {
+    const Likeness likeness = compare(entries_[pack], tensor);
+    if (likeness == Likeness::kSame) return;
+    return others_->meet(difference(entries_[pack], tensor), likeness == Likeness::kOtherSizes);
+  }
+  if (TorchAutograd().graph_task() != GraphTaskId::kNone) return;
+  const bool strided = tensor.layout() == c10::kStrided;
+  const bool small = strided && static_cast<std::int64_t>(tensor.nbytes()) <= kTailBytes;
+  if (small && others_->are_allowed()) return;
+  others_->meet("the model does not match the plan at saved tensor " + std::to_string(pack) +
+                    ": the plan ends before it, the model saves " + dtype_name(tensor) + " " +
+                    numbers(tensor.sizes()) + "; one guard is one forward",
+                false);
+}
+
 std::unique_ptr<Saved<at::Tensor>> PlannedHooks::pack(const at::Tensor& tensor) {
   const std::uint64_t pack = packs_++;
   try {
-    if (pack < entries_.size()) {
-      check(entries_[pack], tensor);
-    } else if (TorchAutograd().graph_task() == GraphTaskId::kNone) {
-      throw torch_error(PlanMismatch("the model does not match the plan at saved tensor " +
-                                     std::to_string(pack) +
-                                     ": the plan ends before it, the model saves " +
-                                     dtype_name(tensor) + " " + numbers(tensor.sizes())));
-    }
-    return hooks_->pack(tensor);
+    if (!others_->is_here()) check(pack, tensor);
+    return (others_->is_here() ? of_others_ : hooks_)->pack(tensor);
   } catch (...) {
     failed_ = true;
     throw;
   }
 }
 
-void PlannedHooks::begin_run() {
+void PlannedHooks::end_run() {
   const std::uint64_t packs = packs_.exchange(0);
-  if (failed_.exchange(false) || packs == 0 || packs >= entries_.size()) return;
-  const PlanEntry& missing = entries_[packs];
-  throw torch_error(PlanMismatch("the model does not match the plan at " + key_of(missing) +
-                                 ": the last forward saved " + std::to_string(packs) +
-                                 " tensors, the plan has " + std::to_string(entries_.size())));
+  if (failed_.exchange(false) || packs == 0) return others_->end_run(false);
+  const auto stays = [](const PlanEntry& entry) {
+    return entry.decision == PlanChoice::kKeep && tensor_bytes(entry.layout) <= kTailBytes;
+  };
+  const auto missing = entries_.begin() +
+                       static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(packs, entries_.size()));
+  const bool whole = others_->are_allowed() ? std::all_of(missing, entries_.end(), stays)
+                                            : missing == entries_.end();
+  if (!whole) {
+    try {
+      others_->meet("the model does not match the plan at " + key_of(*missing) +
+                        ": the last forward saved " + std::to_string(packs) +
+                        " tensors, the plan has " + std::to_string(entries_.size()),
+                    false);
+    } catch (...) {
+      others_->end_run(false);
+      throw;
+    }
+  }
+  others_->end_run(whole);
 }
 
 void warn_of_allocators(const std::vector<c10::Device>& devices, const std::string& alloc_conf,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -34,11 +35,8 @@ bool counts(const SeenOps::Seen& seen) {
   });
 }
 
-void require_op(const std::string& planned, std::uint64_t place, const OperatorHandle& op) {
-  if (planned.empty() || planned == label(op)) return;
-  throw torch_error(PlanMismatch("the model does not match the plan at operator " +
-                                 std::to_string(place) + ": the plan has " + planned +
-                                 ", the model runs " + label(op)));
+bool is_planned(const std::string& planned, const OperatorHandle& op) {
+  return planned.empty() || planned == label(op);
 }
 
 }  // namespace
@@ -94,10 +92,7 @@ class PlannedSpans::Forward::Run {
     if (!counts(seen)) return;
     // (An evaluation may be of anything.)
     const bool trains = saved_ || c10::GradMode::is_enabled();
-    for (const Open& open : open_) {
-      if (trains && ops_ == open.plan->first) require_op(open.plan->first_op, ops_, op);
-      if (trains && ops_ == open.plan->last) require_op(open.plan->last_op, ops_, op);
-    }
+    if (trains && !ends_are_planned(op)) return stop();
     ++ops_;
     nodes_ = at::sequence_number::peek();
   }
@@ -113,10 +108,11 @@ class PlannedSpans::Forward::Run {
   void end() {
     end_spans();
     if (!saved_ || is_over()) return;
-    throw torch_error(PlanMismatch("the model does not match the plan: the last forward ran " +
-                                   std::to_string(ops_) +
-                                   " operators, and the plan recomputes operators up to " +
-                                   std::to_string(plan_->spans_.back().last)));
+    plan_->others_->meet("the model does not match the plan: the last forward ran " +
+                             std::to_string(ops_) +
+                             " operators, and the plan recomputes operators up to " +
+                             std::to_string(plan_->spans_.back().last),
+                         false);
   }
 
  private:
@@ -128,6 +124,29 @@ class PlannedSpans::Forward::Run {
     std::size_t next = 0;  // the one in it that comes, or that is open
   };
 
+  // Of the spans that begin or end with this op. False: it is another one, of another forward.
+  bool ends_are_planned(const OperatorHandle& op) const {
+    for (const Open& open : open_) {
+      for (const auto& [place, planned] : {std::tie(open.plan->first, open.plan->first_op),
+                                           std::tie(open.plan->last, open.plan->last_op)}) {
+        if (ops_ != place || is_planned(planned, op)) continue;
+        plan_->others_->meet("the model does not match the plan at operator " +
+                                 std::to_string(place) + ": the plan has " + planned +
+                                 ", the model runs " + label(op),
+                             false);
+        return false;
+      }
+    }
+    return true;
+  }
+  // No span is left of this forward.
+  void stop() {
+    while (!open_.empty()) {
+      open_.back().span->end();
+      open_.pop_back();
+    }
+    next_ = plan_->spans_.size();
+  }
   bool keeps(const Open& open) const { return std::ranges::binary_search(open.plan->keep, ops_); }
   // The next that may begin; null: none, in the one that is open.
   const PlanSpan* next_span() const {

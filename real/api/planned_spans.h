@@ -8,6 +8,8 @@
 //
 // Where nothing comes after a span's last op but a backward that is given its gradients, the span
 // ends with the forward's scope, and what its replays begin from stays where it is until then.
+//
+// A forward of another batch (other_forwards.h) has the spans as long as it has their operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "formats/plan.h"
+#include "real/api/other_forwards.h"
 #include "shared/seam/checkpoint_options.h"
 #include "shared/seam/hooks.h"
 
@@ -27,7 +30,8 @@ namespace ferry::real {
 // The spans of a plan, and how its last forward ended. Thread-safe.
 class PlannedSpans {
  public:
-  explicit PlannedSpans(std::vector<PlanSpan> spans) : spans_(std::move(spans)) {}
+  PlannedSpans(std::vector<PlanSpan> spans, std::shared_ptr<OtherForwards> others)
+      : spans_(std::move(spans)), others_(std::move(others)) {}
 
   // The spans of one forward of the calling thread.
   class Forward;
@@ -40,6 +44,7 @@ class PlannedSpans {
   void ended_wrong(std::exception_ptr error);
 
   const std::vector<PlanSpan> spans_;
+  const std::shared_ptr<OtherForwards> others_;
   std::mutex mutex_;
   std::exception_ptr error_;
 };

@@ -163,6 +163,8 @@ void PythonOffload::close(bool failed) {
     failed ? mine.abandon_run() : mine.end_run();
   }
   throw_if(wrong);
+  const GilReleased released;
+  session().require_whole();
 }
 
 void PythonNoOffload::open() { open_guard(this, nullptr, nullptr, nullptr); }
@@ -180,7 +182,7 @@ void finish_offloads() {
   }
   for (const auto& weak : sessions) {
     const auto session = weak.lock();
-    if (session) session->offloaders().flush();
+    if (session) session->flush();
   }
 }
 

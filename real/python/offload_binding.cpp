@@ -10,6 +10,7 @@
 
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -42,12 +43,25 @@ void add_replay_statistics(py::module_& module) {
   module.def("replay_statistics", &replay_statistics);
 }
 
+// What Python is told: the counts, and how many forwards were not the plan's.
+struct Counts : OffloadStatistics {
+  std::int64_t other_forwards = 0;
+};
+
+std::string text_of(const Counts& self) {
+  const std::int64_t others = self.other_forwards;
+  return to_string(static_cast<const OffloadStatistics&>(self)) +
+         (others == 0 ? "" : "; " + std::to_string(others) + " forwards were not the plan's");
+}
+
 void add_offload_statistics(py::module_& module) {
   using S = OffloadStatistics;
-  py::class_<S> counts(module, "OffloadStatistics", "What an Offload counted; bytes throughout.");
+  py::class_<Counts> counts(module, "OffloadStatistics",
+                            "What an Offload counted; bytes throughout.");
   const auto add = [&](const char* name, std::int64_t S::*count) {
     counts.def_readonly(name, count);
   };
+  counts.def_readonly("other_forwards", &Counts::other_forwards);
   add("packs", &S::packs);
   add("kept", &S::kept);
   add("full", &S::full);
@@ -65,8 +79,8 @@ void add_offload_statistics(py::module_& module) {
   add("stalled_ns", &S::stalled_ns);
   add("forward_stash_peak_bytes", &S::forward_stash_peak_bytes);
   add("backward_stash_peak_bytes", &S::backward_stash_peak_bytes);
-  counts.def("__str__", [](const S& self) { return to_string(self); });
-  counts.def("__repr__", [](const S& self) { return to_string(self); });
+  counts.def("__str__", &text_of);
+  counts.def("__repr__", &text_of);
 }
 
 using Set = void (*)(OffloadOptions& options, const py::handle& value);
@@ -80,6 +94,18 @@ void set_flag(OffloadOptions& options, const py::handle& value) {
 }
 template <class Value>
 using Setter = OffloadOptions& (OffloadOptions::*)(const Value&);
+
+void set_other_shapes(OffloadOptions& options, const py::handle& value) {
+  const auto text = py::cast<std::string>(value);
+  if (text == "offload") {
+    options.other_shapes(OtherShapes::kOffload);
+  } else if (text == "keep") {
+    options.other_shapes(OtherShapes::kKeep);
+  } else if (text != "raise") {
+    throw std::invalid_argument(R"(other_shapes: expected "offload", "keep" or "raise", got ")" +
+                                text + '"');
+  }
+}
 
 const std::map<std::string_view, Set>& setters() {
   using O = OffloadOptions;
@@ -98,6 +124,7 @@ const std::map<std::string_view, Set>& setters() {
       {"pinned", &set_flag<static_cast<Flag>(&O::pinned)>},
       {"log", &set_flag<static_cast<Flag>(&O::log)>},
       {"trace", &set_flag<static_cast<Flag>(&O::trace)>},
+      {"other_shapes", &set_other_shapes},
       {"device",
        [](O& options, const py::handle& value) { options.device(py::cast<at::Device>(value)); }},
       {"disk",
@@ -150,22 +177,22 @@ void add_offload(py::module_& module) {
       }))
       .def("open", &PythonOffload::open)
       .def("close", &PythonOffload::close)
-      .def("exempt", [](PythonOffload& self,
-                        const at::Tensor& tensor) { self.session().offloaders().exempt(tensor); })
+      .def("exempt",
+           [](PythonOffload& self, const at::Tensor& tensor) { self.session().exempt(tensor); })
       .def("statistics",
            [](PythonOffload& self) {
              const GilReleased released;
-             return self.session().offloaders().statistics();
+             return Counts{self.session().statistics(), self.session().other_forwards()};
            })
       .def("step_statistics",
            [](PythonOffload& self) {
              const GilReleased released;
-             return self.session().step_statistics();
+             return Counts{self.session().step_statistics()};
            })
       .def("empty",
            [](PythonOffload& self) {
              const GilReleased released;
-             return self.session().offloaders().empty();
+             return self.session().empty();
            })
       .def("take_log", &decision_log)
       .def("write_trace", [](PythonOffload& self, const std::filesystem::path& path) {

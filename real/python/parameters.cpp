@@ -47,7 +47,7 @@ void ExemptParameters::meet(const at::Tensor& parameter) {
   const bool added =
       met_.try_emplace(parameter.unsafeGetTensorImpl(), parameter.getIntrusivePtr()).second;
   if (!added) return;
-  session_->offloaders().exempt(parameter);
+  session_->exempt(parameter);
   if (met_.size() < look_at_) return;
   std::erase_if(met_, [](const auto& known) { return known.second.expired(); });
   look_at_ = 2 * met_.size() + 256;

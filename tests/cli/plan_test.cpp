@@ -290,6 +290,7 @@ TEST_F(PlanTest, NamesAreReadInAnyCaseAndTheNearestIsAskedFor) {
   const std::string typed = "simulate GPT2 --hardware RTX4090 --policy KEEP --optimizer AdamW";
   EXPECT_EQ(ferry(typed).out,
             ferry("simulate gpt2 --hardware rtx4090 --policy keep --optimizer adamw").out);
+  EXPECT_EQ(ferry(typed).out, ferry("simulate gpt2 --card rtx4090 --policy keep").out);
   const std::vector<std::pair<std::string, std::string>> slips = {
       {"plan gpt3 --hardware h100", "did you mean 'gpt2'?"},
       {"plan gpt2 --hardware h10", "did you mean 'h100'?"},
@@ -500,6 +501,19 @@ TEST_F(PlanTest, TheBestRowThatFitsIsWrittenAndNamed) {
                  "--output: offload-all is TRL's scheduler");
   expect_refused("plan -o p.json --policy checkpoint-offload-all" + blocks,
                  "--output: checkpoint-offload-all is TRL's scheduler");
+}
+
+// Its model would save other tensors than the plan's, and train with every segment run again.
+TEST_F(PlanTest, APlanOfPyTorchsCheckpointsSaysWhatToPutInTheirPlace) {
+  Program program = test::segmented({{}, {}, {}}, {.inner_elements = 1 << 20});
+  const auto said = [&] {
+    write("foreign.jsonl", to_text(program));
+    return ferry("plan -o p.json --policy checkpoint foreign.jsonl --card tiny.toml").err;
+  };
+  EXPECT_EQ(said(), "");
+  program.about.emplace_back("checkpoints", "torch.utils.checkpoint");
+  EXPECT_NE(said().find("p.json: the program's segments are calls of torch.utils.checkpoint"),
+            std::string::npos);
 }
 
 // A segment that raises when it runs again ends the backward: what that costs says nothing.

@@ -97,7 +97,7 @@ void check_comparison(const Options& options) {
 
 // What may be several, each with a run.
 void add_settings(CLI::App& app, Options& options, std::vector<std::string>& cards) {
-  app.add_option("--card", cards, "The card: a shipped name, or a .toml file")
+  app.add_option("--card,--hardware", cards, "The card: a shipped name, or a .toml file")
       ->type_name("NAMES")
       ->delimiter(',')
       ->allow_extra_args(false);

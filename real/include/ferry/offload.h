@@ -43,6 +43,13 @@ class Module;
 
 namespace ferry {
 
+// What becomes of what a forward saves that is not the plan's, for its batch has other shapes.
+enum class OtherShapes : std::uint8_t {
+  kRaise,    // PlanMismatch is thrown
+  kOffload,  // moves, as without a plan
+  kKeep,     // stays where it is
+};
+
 // Sizes are in bytes. Python's torch_ferry.offload and `ferry train` have the same names where they
 // have the option (but the latter's --disk-limit is disk_bytes_max).
 struct OffloadOptions {
@@ -81,6 +88,9 @@ struct OffloadOptions {
   TORCH_ARG(bool, pinned) = true;
   TORCH_ARG(CopyStreams, copy_streams) = CopyStreams::kTwo;
   TORCH_ARG(ReloadPool, reload_pool) = ReloadPool::kConsumer;
+  // With a plan: of a forward whose saved tensors differ from the plan's in their sizes alone, and
+  // of any other difference once a forward was the plan's (a mask, where a batch has padding).
+  TORCH_ARG(OtherShapes, other_shapes) = OtherShapes::kRaise;
   // Keep the decision log until Offload::take_log is called.
   TORCH_ARG(bool, log) = false;
   // Keep every op and copy with its times, for Offload::write_trace.
@@ -133,6 +143,8 @@ class Offload {
   const CoreOptions& core_options() const;
   // True if nothing is left: no copy, no reference, no event.
   bool empty() const;
+  // Forwards that were not the plan's, as other_shapes allows them.
+  std::int64_t other_forwards() const;
 
   // The log since the last call; empty without OffloadOptions::log.
   OffloadLog take_log();

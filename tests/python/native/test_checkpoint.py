@@ -246,7 +246,7 @@ class Errors(unittest.TestCase):
 
     def test_options_that_contradict_each_other(self):
         for options, text in (({"determinism_check": "some"}, "determinism_check: expected"),
-                              ({"policy": {"aten::mm": "keep"}}, "policy: expected"),
+                              ({"policy": {"aten::mm": "hold"}}, "policy: expected"),
                               ({"policy": ["aten::nothing"]}, "aten::nothing"),
                               ({"use_reentrant": True, "debug": True}, "only supported when")):
             with self.subTest(options=options), self.assertRaisesRegex(ValueError, text):

@@ -214,7 +214,7 @@ class Planning(unittest.TestCase):
         capture.capture(model, (x,), loss_of, name=name, device="cpu").write(program)
         table = subprocess.run(
             [planning._PROGRAM, "plan", program, "--hardware", "rtx4090", "--no-modules",
-             "--policy", ",".join(planning.POLICIES)],
+             "--policy", ",".join(planning.POLICIES), "--optimizer-implementation", "fused"],
             capture_output=True, text=True, check=True).stdout
         rows = [line.split() for line in table.splitlines()]
         at = next(at for at, row in enumerate(rows) if row[:1] == ["policy"])

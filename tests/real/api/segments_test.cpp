@@ -249,7 +249,7 @@ TEST_F(SegmentsTest, ATensorThatIsNotThePlansIsNamedWithItsSegment) {
     const OffloadGuard guard(offload);
     EXPECT_EQ(message([&] { loss(true, 4); }),
               "the model does not match the plan at saved tensor 5: the plan ends before it, the "
-              "model saves f32 [4, 4]");
+              "model saves f32 [4, 4]; one guard is one forward");
   }
   {
     const OffloadGuard guard(offload);

@@ -1,0 +1,93 @@
+"""The plan of a Trainer's own step: its `training_step`, as it is about to be made, runs once on
+fake tensors, from the model's call to the backward, and is planned.
+
+So nobody has to say what a Trainer does with the model's output: the number of tokens that it
+divides by, a loss of its own (TRL's), autocast, accumulation. Numbers that it asks for meanwhile,
+to log them, are 0 where they do not follow from the batch; what it notes down of them is put back.
+"""
+
+import contextlib
+import copy
+from unittest import mock
+
+import torch
+
+from . import capture
+from .mismatch import Conditions
+from .plan import Request, _device_of
+from .recorder import Recorder
+from .untouched import untouched
+from .values import ValueMode
+
+_PLAIN = (int, float, complex, str, bytes, bool, type(None))
+_HOLDING = (list, tuple, set, dict)  # and defaultdict
+
+
+def plan_step(trainer, step, model, args, kwargs, *, card, budget=None, policies=None):
+    """A `torch_ferry.Plan` of `step(model, *args, **kwargs)`, which goes backward."""
+    microbatches = trainer.args.gradient_accumulation_steps
+    request = Request(card, budget, policies, trainer.optimizer, None, microbatches,
+                      clips=(trainer.args.max_grad_norm or 0) > 0)
+    device = _device_of(model, None)
+    conditions = Conditions.of(model, (args, kwargs), "")
+    with _as_it_was(trainer):
+        program = _captured(model, (args, kwargs), step, device, request.capability)
+    return request.planned(program, conditions)
+
+
+def _captured(model, inputs, step, device, capability):
+    with untouched(model, inputs), capture._device(device, capability):
+        mode = ValueMode(("zeros",))
+        fake, (args, kwargs), moved = capture._to_fakes(mode, model, inputs, device)
+        recorder = Recorder(mode, device, moved)
+        with recorder.listening(), _begins(recorder, fake), _ends(recorder), torch.enable_grad():
+            step(fake, *args, **kwargs)
+    return recorder.program(type(model).__name__, {})
+
+
+@contextlib.contextmanager
+def _begins(recorder, model):
+    begun = []
+
+    def begin(module, args, kwargs):
+        if not begun and torch.is_grad_enabled():
+            begun.append(True)
+            named = {f"input.{number}": each for number, each in enumerate(args)}
+            recorder.begin(module, {**named, **kwargs})
+
+    handle = model.register_forward_pre_hook(begin, with_kwargs=True)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@contextlib.contextmanager
+def _ends(recorder):
+    backward = torch.autograd.backward
+
+    def run(tensors, *args, **kwargs):
+        if recorder.trace.sink is not recorder.trace.events:
+            return backward(tensors, *args, **kwargs)
+        return recorder.backward(tensors, lambda: backward(tensors, *args, **kwargs))
+
+    with mock.patch.object(torch.autograd, "backward", run):
+        yield
+
+
+@contextlib.contextmanager
+def _as_it_was(trainer):
+    """What the Trainer counts and logs is as it was; no GradScaler is asked, whose scale would
+    become a fake tensor."""
+    noted = {name: copy.deepcopy(value) for name, value in vars(trainer).items() if _plain(value)}
+    with mock.patch.object(trainer.accelerator, "scaler", None):
+        try:
+            yield
+        finally:
+            vars(trainer).update(noted)
+
+
+def _plain(value):
+    if isinstance(value, dict):
+        return all(map(_plain, value.values()))
+    return isinstance(value, _PLAIN) or isinstance(value, _HOLDING) and all(map(_plain, value))
