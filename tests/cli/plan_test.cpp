@@ -503,19 +503,6 @@ TEST_F(PlanTest, TheBestRowThatFitsIsWrittenAndNamed) {
                  "--output: checkpoint-offload-all is TRL's scheduler");
 }
 
-// Its model would save other tensors than the plan's, and train with every segment run again.
-TEST_F(PlanTest, APlanOfPyTorchsCheckpointsSaysWhatToPutInTheirPlace) {
-  Program program = test::segmented({{}, {}, {}}, {.inner_elements = 1 << 20});
-  const auto said = [&] {
-    write("foreign.jsonl", to_text(program));
-    return ferry("plan -o p.json --policy checkpoint foreign.jsonl --card tiny.toml").err;
-  };
-  EXPECT_EQ(said(), "");
-  program.about.emplace_back("checkpoints", "torch.utils.checkpoint");
-  EXPECT_NE(said().find("p.json: the program's segments are calls of torch.utils.checkpoint"),
-            std::string::npos);
-}
-
 // A segment that raises when it runs again ends the backward: what that costs says nothing.
 TEST_F(PlanTest, AnErrorIsInItsRowWhichIsNoAnswer) {
   Program program = test::segmented({{}, {}, {}}, {.inner_elements = 1 << 22});
@@ -556,29 +543,6 @@ TEST_F(PlanTest, APlanThatIsNotThisProgramsOrBrokenIsRefused) {
   write("odd.json", odd);
   expect_refused(std::string("simulate --plan odd.json") + kChain,
                  "odd.json: no option of the offloader is called 'window_bytez'");
-}
-
-// A call of checkpoint that saves for a node made before it: no call can be put in its place.
-TEST_F(PlanTest, ACallThatCannotBeASegmentIsRefused) {
-  Builder b;
-  const Slot w = b.global(GlobalKind::kParameter, b.type({4}));
-  const CodeId forward = b.code(CodeKind::kSegment, "forward");
-  const CodeId body = b.code(CodeKind::kBody, "B");
-  b.result(body, b.argument(body));
-  b.saved(body);
-  const Slot y = b.slot(forward);
-  const std::uint32_t node = b.node_id();
-  b.add(forward, MakeNode{"N", node, {w}, {y}, {}, body});
-  b.add(forward, Module{"checkpoint.0", true, std::vector<Slot>{w}});
-  b.add(forward, Save{node, {w}});
-  b.add(forward, Module{"checkpoint.0", false});
-  b.result(forward, y);
-  const Slot loss = b.slot(0);
-  b.add(0, Call{forward, {}, {loss}});
-  b.add(0, Backward{{loss}, {}, {}, false, false});
-  write("cut.jsonl", to_text(b.program));
-  expect_refused("plan cut.jsonl --hardware tiny.toml",
-                 "cut.jsonl: module checkpoint.0 of line 8 cannot be a segment");
 }
 
 TEST_F(PlanTest, WhereNothingCanBeWrittenNothingIs) {
