@@ -290,7 +290,8 @@ TEST_F(PlanTest, NamesAreReadInAnyCaseAndTheNearestIsAskedFor) {
   const std::string typed = "simulate GPT2 --hardware RTX4090 --policy KEEP --optimizer AdamW";
   EXPECT_EQ(ferry(typed).out,
             ferry("simulate gpt2 --hardware rtx4090 --policy keep --optimizer adamw").out);
-  EXPECT_EQ(ferry(typed).out, ferry("simulate gpt2 --card rtx4090 --policy keep").out);
+  EXPECT_EQ(ferry(typed).out,
+            ferry("simulate gpt2 --card rtx4090 --policy keep --optimizer adamw").out);
   const std::vector<std::pair<std::string, std::string>> slips = {
       {"plan gpt3 --hardware h100", "did you mean 'gpt2'?"},
       {"plan gpt2 --hardware h10", "did you mean 'h100'?"},

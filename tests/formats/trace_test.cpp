@@ -234,7 +234,7 @@ TEST(Trace, AnUnknownOperationIsAnsweredWithTheKnownOnes) {
   } catch (const InputError& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("\"stream\", \"stream_destroy\""), std::string::npos) << text;
-    EXPECT_NE(text.find("or \"host_func\", not \"dance\""), std::string::npos) << text;
+    EXPECT_NE(text.find("or \"host_view_end\", not \"dance\""), std::string::npos) << text;
   }
 }
 
