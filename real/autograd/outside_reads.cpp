@@ -84,6 +84,7 @@ void OutsideReads::read(const at::Tensor& tensor, const at::RecordFunction& func
 
 // What the function wrote itself is of no version.
 void OutsideReads::end() {
+  ended_ = true;
   known_.clear();
   std::erase_if(reads_, [](const Read& read) {
     const auto tensor = read.tensor.lock();
@@ -93,6 +94,7 @@ void OutsideReads::end() {
 }
 
 void OutsideReads::check() const {
+  if (!ended_) return;
   for (const Read& read : reads_) {
     const auto tensor = read.tensor.lock();
     const std::uint32_t now = tensor ? tensor->version_counter().current_version() : read.version;

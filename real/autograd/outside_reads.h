@@ -44,7 +44,8 @@ class OutsideReads {
     at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
   };
 
-  // Throws CheckpointError if one of them has been written since forward. Any thread; after it.
+  // Throws CheckpointError if one of them has been written since forward. Until that has ended (a
+  // backward inside the function) nobody knows what the function writes itself: nothing is thrown.
   void check() const;
 
  private:
@@ -61,6 +62,7 @@ class OutsideReads {
   // for made here, as is right, for nothing outside makes tensors meanwhile.
   std::unordered_set<const c10::TensorImpl*> known_;
   std::vector<Read> reads_;
+  bool ended_ = false;
 };
 
 }  // namespace ferry::real

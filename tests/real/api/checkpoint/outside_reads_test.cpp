@@ -129,5 +129,22 @@ TEST_P(OutsideReads, WithoutTheDeterminismCheckNothingIsCompared) {
   EXPECT_EQ(error_of(loss), "");
 }
 
+// Nobody knows yet that the function writes it. (Reentrant functions make no graph to go back on.)
+TEST(OutsideReadsInside, ABackwardInsideTheFunctionIsNotHeldToWhatItWrites) {
+  const Tensor counter = torch::zeros({3});
+  const Tensor w = torch::ones({3}, torch::requires_grad());
+  const Tensor x = torch::ones({3}, torch::requires_grad());
+  const auto function = [&](const Tensor& y) {
+    const Tensor inner = (w + counter).sin().sum();
+    {
+      const torch::NoGradGuard no_grad;
+      counter.add_(1);
+    }
+    inner.backward();
+    return y.sin();
+  };
+  EXPECT_EQ(error_of(checkpoint(function, x).sum()), "");
+}
+
 }  // namespace
 }  // namespace ferry
