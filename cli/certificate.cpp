@@ -46,7 +46,7 @@ std::string certificate_text(const plan::PlanResult& result) {
     return result.stopped ? text : text + "no bound for: a step that fails\n";
   }
   if (!result.certificate->step_ns) {
-    return text + fmt::format("no plan fits: each needs at least {}\n",
+    return text + fmt::format("no plan fits: none runs in less than {}\n",
                               format_bytes(result.certificate->least_bytes));
   }
   const sim::Time bound = *result.certificate->step_ns;

@@ -83,13 +83,13 @@ void add_plan(CLI::App& app, Context& context) {
   command->group("Plan and simulate");
   command->footer(R"(
 Examples:
-  ferry plan llama3-8b --hardware h100   the table of policies, each simulated and checked
-  ferry plan gpt2 --hardware rtx4090 --budget 7GiB -o gpt2.plan   the best plan of them, written
-  ferry plan gpt2 --hardware a100 --policy keep,offload --json   two of them, for machines
-  ferry plan gpt2 --hardware rtx4090 --pareto   the least time for each of 20 budgets
-  ferry plan gpt2 --hardware a100 --stages 4 --chunks 8   a pipeline over four GPUs
-  ferry plan gpt.jsonl --hardware a100 --stages 2 --chunks 4 -o pipe.plan   its plan, written
-  ferry plan gpt.jsonl --hardware mine.toml --times mine.times.jsonl   by what was measured)");
+  ferry plan llama3-8b --card h100   the table of policies, each simulated and checked
+  ferry plan gpt2 --card rtx4090 --budget 7GiB -o gpt2.plan   the best plan of them, written
+  ferry plan gpt2 --card a100 --policy keep,offload --json   two of them, for machines
+  ferry plan gpt2 --card rtx4090 --pareto   the least time for each of 20 budgets
+  ferry plan gpt2 --card a100 --stages 4 --chunks 8   a pipeline over four GPUs
+  ferry plan gpt.jsonl --card a100 --stages 2 --chunks 4 -o pipe.plan   its plan, written
+  ferry plan gpt.jsonl --card mine.toml --times mine.times.jsonl   by what was measured)");
   add_policy_options(*command, *arguments, context);
   command
       ->add_option("-o,--output", arguments->output,
@@ -104,6 +104,7 @@ Examples:
       ->description(list_of_policies() + "; with --stages: " + list_of_pipeline_policies());
   command->callback([arguments, pipeline, pareto, &context] {
     listen_for_stop();
+    arguments->typed = context.typed;
     const bool several = pipeline->stages > 0;
     context.exit_code = static_cast<ExitCode>(several   ? plan_pipeline(*arguments, *pipeline)
                                               : *pareto ? plan_pareto(*arguments)

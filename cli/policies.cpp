@@ -16,6 +16,7 @@
 #include "cli/console/shipped.h"
 #include "cli/console/stop.h"
 #include "cli/moves_text.h"
+#include "cli/next_step.h"
 #include "formats/error.h"
 #include "formats/microbatches.h"
 #include "formats/printable.h"
@@ -113,7 +114,7 @@ bool any_fits(const plan::PlanResult& result) {
 
 // The text of a row in the column "fits".
 std::string verdict(const plan::PolicyRow& row) {
-  if (!row.simulation.errors.empty()) return "error";
+  if (!row.simulation.errors.empty()) return "failed";
   if (row.useless) return "useless";
   return row.fits ? "yes" : "no";
 }
@@ -144,7 +145,7 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
                                          "A shipped program, a program file, or a scenario (.toml)")
                              ->required();
   CLI::Option* hardware =
-      command.add_option("--hardware,--card", arguments.hardware, "A shipped card, or a file")
+      command.add_option("--card,--hardware", arguments.hardware, "A shipped card, or a file")
           ->type_name("NAME");
   command.add_option("--budget", arguments.budget, "Device memory to fit in (default: the card's)")
       ->type_name("24GiB");
@@ -214,7 +215,7 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   request.plan.alloc_conf.segments_go_up = arguments.segments_go_up;
   request.program = load_program(find_program(arguments.subject));
   if (arguments.hardware.empty()) {
-    throw InputError("--hardware", 0, "expected a card (`ferry hardware` lists them)");
+    throw InputError("--card", 0, "expected a card (`ferry hardware` lists them)");
   }
   request.hardware = find_hardware(arguments.hardware);
   request.program_name = printable(request.program.name);
@@ -307,19 +308,22 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
       request.hardware.name, request.hardware.description, format_bytes(request.plan.budget_bytes),
       included(request.training), step_of(request.training, request.microbatches),
       allocator_line(request), times_line(request));
-  text += fmt::format("{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>7} {:>8}\n", "policy",
-                      "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
-                      "hazards");
+  text += fmt::format("{:<18} {:>10} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>7} {:>8}\n",
+                      "policy", "needs", "allocated", "reserved", "host", "step", "slowdown",
+                      "overlap", "fits", "hazards");
   for (const plan::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;
+    const bool ran = run.errors.empty();  // what is of a part of the training is not told
     const auto overlap = run.overlap_permille();
-    text += fmt::format(
-        "{:<18} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>7} {:>8}\n", row.policy,
-        format_bytes(run.device_peak_bytes), format_bytes(run.device_reserved_bytes),
-        format_bytes(run.host_peak_bytes), format_time(run.step_ns),
-        run.errors.empty() ? decimal(plan::slowdown_permille(run.step_ns, result.keep_ns)) : "-",
-        overlap ? decimal(*overlap) : "-", verdict(row),
-        request.plan.check ? std::to_string(run.hazards.size()) : "-");
+    const auto told = [&](std::string cell) { return ran ? std::move(cell) : "-"; };
+    text += fmt::format("{:<18} {:>10} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>7} {:>8}\n",
+                        row.policy, told(row.least_bytes > 0 ? format_bytes(row.least_bytes) : "-"),
+                        told(format_bytes(run.device_peak_bytes)),
+                        told(format_bytes(run.device_reserved_bytes)),
+                        told(format_bytes(run.host_peak_bytes)), told(format_time(run.step_ns)),
+                        told(decimal(plan::slowdown_permille(run.step_ns, result.keep_ns))),
+                        told(overlap ? decimal(*overlap) : "-"), verdict(row),
+                        request.plan.check ? std::to_string(run.hazards.size()) : "-");
   }
   text += "\n" + kinds_table(result) + "\n";
   for (const plan::PolicyRow& row : result.rows) {
@@ -445,6 +449,7 @@ int report(const PolicyArguments& arguments, const PolicyRequest& request,
            const plan::PlanResult& result, const plan::PolicyRow* written) {
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(request, result);
+    if (request.answers) json["next_steps"] = next_steps(arguments, request, result);
     if (result.stopped) json["stopped"] = true;
     if (!arguments.output.empty()) json["written"] = nullptr;
     if (written) {
@@ -459,6 +464,7 @@ int report(const PolicyArguments& arguments, const PolicyRequest& request,
       print_text(
           fmt::format("written: {}, the plan of {}\n", arguments.output.string(), written->policy));
     }
+    if (request.answers) print_text(next_steps_text(next_steps(arguments, request, result)));
   }
   if (result.stopped) {
     const std::size_t asked = arguments.plan.empty() ? request.plan.policies.size() : 1;

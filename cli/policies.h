@@ -46,6 +46,7 @@ struct PolicyArguments {
   std::filesystem::path log;       // the stream log to write
   std::filesystem::path trace;     // the trace to write
   std::filesystem::path snapshot;  // the memory snapshot to write
+  std::vector<std::string> typed;  // the words of the command line, after the program's
 };
 
 // As understood.

@@ -312,7 +312,7 @@ Examples:
   command->add_option("--plan", arguments->plan, "Simulate this plan, not the log's own options")
       ->type_name("FILE");
   CLI::Option* hardware = command
-                              ->add_option("--hardware,--card", arguments->hardware,
+                              ->add_option("--card,--hardware", arguments->hardware,
                                            "A card: decisions do not depend on it")
                               ->type_name("NAME")
                               ->capture_default_str();

@@ -77,10 +77,10 @@ void add_simulate(CLI::App& app, Context& context) {
   command->group("Plan and simulate");
   command->footer(R"(
 Examples:
-  ferry simulate gpt2 --hardware rtx4090 --policy offload   one policy, checked
-  ferry simulate gpt2 --hardware rtx4090 --plan gpt2.plan   a plan that `ferry plan` wrote
-  ferry simulate gpt2 --hardware rtx4090 --policy offload --log run.jsonl   and its streams
-  ferry simulate gpt2 --hardware rtx4090 --policy keep --snapshot run.pickle   and its memory)");
+  ferry simulate gpt2 --card rtx4090 --policy offload   one policy, checked
+  ferry simulate gpt2 --card rtx4090 --plan gpt2.plan   a plan that `ferry plan` wrote
+  ferry simulate gpt2 --card rtx4090 --policy offload --log run.jsonl   and its streams
+  ferry simulate gpt2 --card rtx4090 --policy keep --snapshot run.pickle   and its memory)");
   add_policy_options(*command, *arguments, context);
   command->add_option("--plan", arguments->plan, "Run this plan instead of a policy")
       ->type_name("FILE")

@@ -42,7 +42,7 @@ constexpr std::array<Words, kFileKinds> kWords = {{
     {"the file of a campaign", "`ferry verify --resume` reads it"},
     {"a sweep's results", "`ferry sweep --from` reads them"},
     {"a TOML file",
-     "`--hardware` reads a card, `ferry plan` and `ferry simulate` a scenario, `ferry sweep` a "
+     "`--card` reads a card, `ferry plan` and `ferry simulate` a scenario, `ferry sweep` a "
      "sweep"},
 }};
 

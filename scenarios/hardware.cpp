@@ -2,6 +2,7 @@
 
 #include "formats/limits.h"
 #include "formats/text_file.h"
+#include "scenarios/card_meant.h"
 #include "scenarios/paths.h"
 #include "scenarios/toml_fields.h"
 #include "scenarios/units.h"
@@ -184,7 +185,20 @@ Hardware read_hardware(const std::filesystem::path& path) {
 }
 
 Hardware find_hardware(const std::string& name_or_path) {
-  return read_hardware(find_shipped("hardware", "hardware", ".toml", name_or_path));
+  std::filesystem::path path;
+  try {
+    path = find_shipped("hardware", "hardware", ".toml", name_or_path);
+  } catch (const InputError&) {
+    std::vector<CardName> cards;
+    for (const Hardware& card : list_hardware([](const InputError&) {})) {
+      cards.push_back({card.name, card.description});
+    }
+    const std::string meant = card_meant(name_or_path, cards);
+    if (meant.empty()) throw;
+    throw InputError(name_or_path, 0,
+                     "expected a shipped card or the path of a card's file; " + meant);
+  }
+  return read_hardware(path);
 }
 
 std::vector<Hardware> list_hardware(const Unreadable& unreadable) {

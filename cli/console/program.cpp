@@ -72,6 +72,7 @@ int parse_and_run(int argc, char** argv, const Program& program) {
   app.set_version_flag("--version", std::string("ferry ") + program.version);
   app.require_subcommand(1);
   Context context;
+  context.typed.assign(argv + std::min(argc, 1), argv + argc);
   for (const AddSubcommand add : program.subcommands) add(app, context);
   app.footer(program.footer);  // printed after the commands: before, it would be taken for theirs
   try {

@@ -18,7 +18,7 @@ constexpr AddSubcommand kSubcommands[] = {
 // Each command's help has more of its own.
 constexpr const char* kFooter = R"(
 Examples:
-  ferry plan llama3-8b --hardware h100   the table of policies, each simulated and checked
+  ferry plan llama3-8b --card h100   the table of policies, each simulated and checked
   ferry train gpt --policy offload       a GPT learns, its activations offloaded
   ferry verify --seconds 60              the core on random programs, every oracle watching
   ferry check run.jsonl                  races in the log of any program's streams

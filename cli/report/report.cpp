@@ -127,10 +127,10 @@ The page is one file that needs nothing else: memory over time by kind, what the
 what each stream did and what it waited for, and time against memory.
 
 Examples:
-  ferry report llama3-8b --hardware h100 -o llama.html   every policy that `ferry plan` has
-  ferry report unet --hardware rtx4090 --budget 1.5GiB --policy keep,best -o unet.html
-  ferry report gpt2 --hardware a100 --no-curve -o gpt2.html   without the curve, which takes long
-  ferry report gpt2 --hardware rtx4090 --plan gpt2.plan -o plan.html   of a plan that was written)");
+  ferry report llama3-8b --card h100 -o llama.html   every policy that `ferry plan` has
+  ferry report unet --card rtx4090 --budget 1.5GiB --policy keep,best -o unet.html
+  ferry report gpt2 --card a100 --no-curve -o gpt2.html   without the curve, which takes long
+  ferry report gpt2 --card rtx4090 --plan gpt2.plan -o plan.html   of a plan that was written)");
   add_policy_options(*command, arguments->policies, context);
   command->add_option("-o,--output", arguments->policies.output, "The page to write")
       ->type_name("FILE")

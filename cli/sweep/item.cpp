@@ -57,7 +57,7 @@ std::vector<std::string> Items::arguments(std::size_t item) const {
       sweep_budget(value(item, SweepKey::kBudgets), card.hardware.usable_bytes());
   std::vector<std::string> typed = {"plan",
                                     programs_.at(value(item, SweepKey::kPrograms)).path,
-                                    "--hardware",
+                                    "--card",
                                     card.input.path,
                                     "--budget",
                                     std::to_string(budget),

@@ -221,6 +221,10 @@ def _step(options):
         program = capture(*step, name=options.name or name, about=about, device=options.device,
                           assume=options.assume)
     program.write(options.path)
+    progress.clear()
+    print(f"torch_ferry.capture: {options.path}; to plan it, with the optimizer of Hugging Face's "
+          f"Trainer: ferry plan {options.path} --optimizer adamw --optimizer-implementation fused "
+          "--card CARD", file=sys.stderr)
 
 
 def _parser():

@@ -27,6 +27,9 @@ _PLANNED = ("window", "prefetch", "hold", "window_tensors", "prefetch_tensors", 
 _NOTHING_SAVED = (
     "nothing that backward needs was saved under this guard of torch_ferry. Put it around the "
     "forward, with gradients enabled: not around backward alone, and not under torch.no_grad()")
+_NO_MEMORY_SAVED = (
+    "this offload saves no memory: the tensors are on the CPU, and what moves goes to memory of the "
+    "same process. Give it a folder, disk=\"/var/tmp\" say; on a GPU none is needed")
 
 
 class Offload:
@@ -119,8 +122,11 @@ class Offload:
             raise
         if self._idle and kind is None:
             self._idle = False
-            if self._core.step_statistics().packs == 0:
+            counts = self._core.step_statistics()
+            if counts.packs == 0:
                 warnings.warn(_NOTHING_SAVED, stacklevel=2)
+            elif counts.offloaded_count and self._core.saves_nothing():
+                warnings.warn(_NO_MEMORY_SAVED, stacklevel=2)
 
     def __reduce__(self):
         raise TypeError(
@@ -137,7 +143,12 @@ class Offload:
             self._core.exempt(tensor)
 
     def statistics(self):
-        """Counts since this was made. They print as a line."""
+        """Counts since this was made. They print as a line.
+
+        `peak_bytes` is what the GPU's allocator had in use at most (with a disk: the process), and
+        `peak_without_bytes` how much it would have been at least had nothing moved; 0 where nobody
+        knows, on a CPU without a disk. `stalled_ns` is what waiting for copies cost there, and
+        `compute_waits` how often a GPU's streams wait for one."""
         return self._core.statistics()
 
     def step_statistics(self):

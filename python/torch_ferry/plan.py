@@ -19,14 +19,17 @@ import re
 import subprocess
 import tempfile
 
-from . import _C, _built, cards, optimizers
+from . import _C, _built, batches, optimizers
 from .mismatch import Conditions, autocast_on
 from .program import CaptureError
 from .sizes import size
 
 _PROGRAM = pathlib.Path(_built.__file__).with_name("bin") / "ferry"
 _OPTION = re.compile(
-    "^--(budget|policy|optimizer|optimizer-implementation|microbatches|hardware):")
+    "^--(budget|policy|optimizer|optimizer-implementation|microbatches|card):")
+# What an answer advises on the command line, as arguments of `plan`.
+_ADVICE = re.compile("--(policy|optimizer|optimizer-implementation|card) ([^ :,\n]+)")
+_ALLOCATOR = "--alloc-conf expandable_segments:True"
 
 # What is compared: for every model, and for one that calls `torch_ferry.checkpoint` as well.
 POLICIES = ("keep", "offload", "prefetch", "budget", "best")
@@ -37,7 +40,8 @@ _USAGE, _DOES_NOT_FIT, _RESOURCE_MISSING = 2, 3, 7
 
 
 class DoesNotFit(ValueError):
-    """No policy fits in the budget.
+    """No policy fits in the budget. The message says what is missing, what would help, each way
+    planned, and the largest batch that fits.
 
     `plan` is the Plan that needs least, with the table of all; it can be run all the same. None
     where the step was beyond the simulator's own limits.
@@ -65,7 +69,8 @@ class Plan:
     program, card
              their names
     budget   device memory that it was planned for, in bytes
-    answer   what to use, what it costs, and why nothing faster fits: a sentence or two
+    answer   what to use, what it costs, and why nothing faster fits: a sentence or two. Where
+             nothing fits: what is missing, and a line for each way that would help
     text     the plan, as a file has it
     conditions
              what the step ran under when it was planned: mode, autocast, dtypes, inputs
@@ -78,8 +83,9 @@ class Plan:
         self.policy = table["written"]["policy"]
         self.program, self.card = table["program"], table["hardware"]
         self.budget = table["budget_bytes"]
-        self.answer = table["answer"]
+        self.answer = _in_python(table["answer"])
         self.text = text
+        self._carried_out = bool(table["next_steps"])  # else everything is kept, or nothing fits
 
     @property
     def row(self):
@@ -100,7 +106,8 @@ class Plan:
                             *(text.rjust(width) for text, width in zip(line[1:], widths[1:]))])
                  for line in cells]
         said = [self.answer] if self.answer else []
-        return "\n".join([self._title(), "", *lines, "", f"planned: {self.policy}", *said])
+        typed = ["with torch_ferry.run(plan): loss = …; then loss.backward()"] * self._carried_out
+        return "\n".join([self._title(), "", *lines, "", f"planned: {self.policy}", *said, *typed])
 
     def __repr__(self):
         return f"<torch_ferry.Plan: {self._title()}: {self.policy}>"
@@ -110,7 +117,8 @@ class Plan:
         for row in self.rows:
             lines.append(_line("td", _cells(row), bold=row["policy"] == self.policy))
         return (f"<table><caption>{html.escape(self._title())}</caption>\n"
-                + "\n".join(lines) + f"\n</table>\n<p>{html.escape(self.answer)}</p>")
+                + "\n".join(lines) + "\n</table>\n<p>"
+                + html.escape(self.answer).replace("\n", "<br>") + "</p>")
 
     def _title(self):
         return f"{self.program} on {self.card}, budget {_bytes(self.budget)}"
@@ -165,9 +173,12 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
         inputs = (inputs,)
     device = _device_of(model, device)
     conditions = Conditions.of(model, inputs, autocast_on(device))
-    program = capture.capture(model, inputs, loss_fn, name=name or type(model).__name__,
-                              device=device, capability=request.capability)
-    return request.planned(program, conditions)
+
+    def captured(some):
+        return capture.capture(model, some, loss_fn, name=name or type(model).__name__,
+                               device=device, capability=request.capability)
+
+    return request.planned(captured, inputs, conditions)
 
 
 class Request:
@@ -178,8 +189,7 @@ class Request:
         self.card, self.capability = os.fspath(card), _capability(_hardware(os.fspath(card)))
         self.policies = (policies,) if isinstance(policies, str) else policies
         optimizer, implementation = optimizers.understood(optimizer, implementation)
-        # The allocator of this process is set already: no plan for another one.
-        self.options = [f"--hardware={self.card}", "--no-modules", "--no-expandable"]
+        self.options = [f"--card={self.card}", "--no-modules"]
         if budget is not None:
             self.options.append(f"--budget={size(budget, 'budget')}")
         self.options += [f"--optimizer={optimizer}",
@@ -188,8 +198,10 @@ class Request:
             self.options.append(f"--microbatches={microbatches}")
         self.options += ["--clip-grad-norm"] * clips
 
-    def planned(self, program, conditions):
-        """The Plan of a captured step."""
+    def planned(self, captured, inputs, conditions):
+        """The Plan of the step `captured(inputs)`, a program. Where nothing fits it is captured
+        with fewer samples, too."""
+        program = captured(inputs)
         if "checkpoints" in program.about:  # which recompute in any case, and hide what they save
             raise CaptureError(
                 "the model calls torch.utils.checkpoint, and a plan cannot say which of these "
@@ -199,26 +211,49 @@ class Request:
         with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:
             step, out = pathlib.Path(folder, "step.jsonl"), pathlib.Path(folder, "plan.json")
             program.write(step)
-            code, table, said = _ferry("plan", step, *self.options,
+            # The allocator of this process is set already: no plan for another one.
+            code, table, said = _ferry("plan", step, *self.options, "--no-expandable",
                                        "--policy=" + ",".join(policies), "--json", "-o", out)
             made = Plan(table, out.read_text(encoding="utf-8")) if out.exists() else None
         if made:
             made.conditions = conditions
         if code == _DOES_NOT_FIT and not (made and made.row["fits"]):  # or it saves nothing
-            raise DoesNotFit(_too_much(made) if made else said, made)
+            if not made:
+                raise DoesNotFit(said)
+            parts = [f"{made.program} on {made.card}: {made.answer}",
+                     self._largest_batch(captured, inputs, made)]
+            raise DoesNotFit("\n".join(filter(None, parts)), made)
         return made
+
+    def _largest_batch(self, captured, inputs, made):
+        """A sentence; "" where the step has no batch, or is another one with fewer samples."""
+        batch = batches.batch_of(inputs)
+        if not batch or batch == 1:
+            return ""
+        try:
+            size, needed = batches.largest(
+                lambda count: self._least(captured(batches.cut(inputs, batch, count))), batch,
+                made.row["least_bytes"], made.budget)
+        except Exception:  # the model's own, say: it is no answer to what was asked
+            return ""
+        if not size:
+            return f"No smaller batch fits: one sample needs {_bytes(needed)}."
+        return f"The largest batch that fits is {size} of these {batch}: it needs {_bytes(needed)}."
+
+    def _least(self, program):
+        """What the policies that save most need, and whether one of them fits."""
+        policies = ["offload"] + ["checkpoint-offload"] * _calls_checkpoint(program)
+        with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:
+            step = pathlib.Path(folder, "step.jsonl")
+            program.write(step)
+            rows = _ferry("simulate", step, *self.options, "--policy=" + ",".join(policies),
+                          "--unchecked", "--json")[1]["rows"]
+        return (min(row["least_bytes"] for row in rows), any(row["fits"] for row in rows))
 
 
 def _hardware(card):
     """What `ferry hardware` has of it."""
-    try:
-        return _ferry("hardware", "--json", "--", card)[1]["hardware"][0]
-    except ValueError as error:
-        if not os.path.exists(card):
-            every = _ferry("hardware", "--json")[1]["hardware"]
-            if meant := cards.suggestion(card, every):
-                raise ValueError(meant) from error
-        raise
+    return _ferry("hardware", "--json", "--", card)[1]["hardware"][0]
 
 
 def _capability(hardware):
@@ -226,9 +261,13 @@ def _capability(hardware):
     return divmod(hardware["compute_capability"], 10) if hardware["compute_capability"] else None
 
 
+def _calls_checkpoint(program):
+    return any(line.get("enter", "").startswith("checkpoint.") and "arguments" in line
+               for line in program.codes[1].statements)
+
+
 def _policies(asked, program):
-    calls = any(line.get("enter", "").startswith("checkpoint.") and "arguments" in line
-                for line in program.codes[1].statements)
+    calls = _calls_checkpoint(program)
     if asked is None:
         return POLICIES + RECOMPUTING if calls else POLICIES
     vain = [] if calls else [policy for policy in asked if policy in RECOMPUTING]
@@ -246,10 +285,12 @@ def _device_of(model, given):
     return tensors[0].device.type if tensors else "cpu"
 
 
-def _too_much(made):
-    return (f"{made.program} on {made.card}: no policy fits in {_bytes(made.budget)}; "
-            f"{made.policy} needs least, {_bytes(made.row['least_bytes'])} and "
-            f"{_bytes(made.row['host_peak_bytes'])} on the host")
+def _in_python(answer):
+    """What the command says, with arguments in place of its options."""
+    answer = answer.replace(
+        _ALLOCATOR, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment")
+    names = {"policy": "policies", "optimizer-implementation": "optimizer_implementation"}
+    return _ADVICE.sub(lambda match: f'{names.get(match[1], match[1])}="{match[2]}"', answer)
 
 
 def _ferry(*arguments):
@@ -280,7 +321,7 @@ def _ferry(*arguments):
     raise RuntimeError(said or f"the command `ferry` ended with {code}")
 
 
-_HEAD = ("policy", "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
+_HEAD = ("policy", "needs", "allocated", "reserved", "host", "step", "slowdown", "overlap", "fits",
          "hazards")
 
 
@@ -288,12 +329,14 @@ def _cells(row):
     """Of a row, as `ferry plan` prints them."""
     def number(value):
         return "-" if value is None else f"{value:.3f}"
-    fits = "yes" if row["fits"] else "no"
-    if row["errors"] or row["useless"]:
-        fits = "error" if row["errors"] else "useless"
-    return (row["policy"], _bytes(row["device_peak_bytes"]), _bytes(row["device_reserved_bytes"]),
-            _bytes(row["host_peak_bytes"]), _time(row["step_ns"]), number(row["slowdown"]),
-            number(row["overlap"]), fits, str(row["hazards"]))
+    if row["errors"]:  # what is of a part of the training is not told
+        return (row["policy"], *["-"] * 7, "failed", str(row["hazards"]))
+    fits = "useless" if row["useless"] else "yes" if row["fits"] else "no"
+    needs = "-" if row["least_bytes"] is None else _bytes(row["least_bytes"])
+    return (row["policy"], needs, _bytes(row["device_peak_bytes"]),
+            _bytes(row["device_reserved_bytes"]), _bytes(row["host_peak_bytes"]),
+            _time(row["step_ns"]), number(row["slowdown"]), number(row["overlap"]), fits,
+            str(row["hazards"]))
 
 
 def _line(tag, cells, bold=False):

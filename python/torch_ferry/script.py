@@ -81,7 +81,7 @@ class Script:
         if self.backwards > 1:
             words += ["--microbatches", str(self.backwards)]
         words += ["--clip-grad-norm"] * self.clips + ["--grad-scaler"] * self.scales
-        return " ".join(words)
+        return " ".join([*words, "--card CARD"])
 
     # What is put around PyTorch.
 

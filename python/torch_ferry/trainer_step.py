@@ -30,9 +30,12 @@ def plan_step(trainer, step, model, args, kwargs, *, card, budget=None, policies
                       clips=(trainer.args.max_grad_norm or 0) > 0)
     device = _device_of(model, None)
     conditions = Conditions.of(model, (args, kwargs), "")
-    with _as_it_was(trainer):
-        program = _captured(model, (args, kwargs), step, device, request.capability)
-    return request.planned(program, conditions)
+
+    def captured(inputs):
+        with _as_it_was(trainer):
+            return _captured(model, inputs, step, device, request.capability)
+
+    return request.planned(captured, (args, kwargs), conditions)
 
 
 def _captured(model, inputs, step, device, capability):

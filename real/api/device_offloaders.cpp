@@ -78,9 +78,11 @@ DeviceOffloaders::DeviceOffloaders(OffloadOptions options, CoreOptions core, Spa
 }
 
 std::unique_ptr<Saved<at::Tensor>> DeviceOffloaders::pack(const at::Tensor& tensor) {
+  constexpr std::uint64_t kPacksToASample = 16;
   std::shared_ptr<OffloadHooks<at::Tensor>> hooks;
   {
     const std::lock_guard lock(mutex_);
+    if (packs_ % kPacksToASample == kPacksToASample - 1) sample();
     hooks = serving(tensor.defined() ? tensor.device() : c10::Device(c10::kCPU));
     if (entries_.size() > 1) hooks->continue_at(runs_, packs_);
     ++packs_;
@@ -106,6 +108,7 @@ void DeviceOffloaders::exempt(const at::Tensor& tensor) {
 
 void DeviceOffloaders::begin_run() {
   const std::lock_guard lock(mutex_);
+  sample();  // the backward before it is over
   ++runs_;
   packs_ = 0;
   for (const Entry& entry : entries_) entry.offloader.hooks->begin_run();
@@ -116,6 +119,24 @@ OffloadStatistics DeviceOffloaders::statistics() const {
   OffloadStatistics sum;
   for (const Entry& entry : entries_) sum += entry.offloader.hooks->statistics();
   return sum;
+}
+
+OffloadMemory DeviceOffloaders::memory() {
+  const std::lock_guard lock(mutex_);
+  sample();
+  OffloadMemory sum;
+  for (const Entry& entry : entries_) {
+    sum.peak_bytes += entry.meter.memory().peak_bytes;
+    sum.peak_without_bytes += entry.meter.memory().peak_without_bytes;
+  }
+  return sum;
+}
+
+bool DeviceOffloaders::saves_nothing() const {
+  const std::lock_guard lock(mutex_);
+  return options_.disk().empty() && !entries_.empty() &&
+         std::all_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return entry.device.is_cpu(); });
 }
 
 bool DeviceOffloaders::empty() const {
@@ -140,7 +161,8 @@ std::string DeviceOffloaders::where() const {
   const std::lock_guard lock(mutex_);
   std::string text;
   const auto add = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
-  for (const auto& [device, offloader] : entries_) {
+  for (const Entry& entry : entries_) {
+    const c10::Device device = entry.device;
     const char* const tier = !options_.disk().empty()                   ? " to the disk"
                              : device.is_cpu()                          ? " to memory of its own"
                              : core_.host_memory == HostMemory::kPinned ? " to page-locked memory"
@@ -155,8 +177,18 @@ std::string DeviceOffloaders::where() const {
 
 // --- Called under the lock
 
+// What moved to a CPU's own memory frees none.
+void DeviceOffloaders::sample() {
+  for (Entry& entry : entries_) {
+    if (entry.device.is_cpu() && options_.disk().empty()) continue;
+    const OffloadStatistics counts = entry.offloader.hooks->statistics();
+    const std::int64_t here = counts.forward_stash_bytes + counts.backward_stash_bytes;
+    entry.meter.sample(std::max<std::int64_t>(entry.offloader.host_bytes() - here, 0));
+  }
+}
+
 DeviceOffloaders::Entry& DeviceOffloaders::make(c10::Device device) {
-  Entry entry{device, make_offloader(device, options_, core_, observer_)};
+  Entry entry{device, make_offloader(device, options_, core_, observer_), MemoryMeter(device)};
   for (const auto& known : exempt_) {
     const auto tensor = known.lock();
     if (tensor.defined()) entry.offloader.hooks->exempt(at::Tensor(tensor));

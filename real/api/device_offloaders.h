@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "ferry/offload.h"
+#include "real/api/memory_meter.h"
 #include "real/api/stream_logged.h"
 #include "real/autograd/torch_autograd.h"
 #include "real/tensors/span.h"
@@ -39,7 +40,20 @@ struct DeviceOffloader {
   // Waits for the copies under way; the observer has then been told of each.
   std::function<void()> flush;
   std::shared_ptr<OffloadHooks<at::Tensor>> hooks;  // the core
+  // The bytes of its saved tensors on the host's side, whether a copy is on the device as well.
+  std::function<std::int64_t()> host_bytes;
 };
+
+template <class D>
+std::function<std::int64_t()> host_bytes_of(D device) {
+  return [device = std::move(device)]() mutable {
+    if constexpr (requires { device.usage(); }) {
+      return device.usage().host_bytes;
+    } else {
+      return device.statistics().host_in_use_bytes;
+    }
+  };
+}
 
 template <Device D>
 DeviceOffloader make_offloader_on(D device, CoreOptions options) {
@@ -59,8 +73,12 @@ DeviceOffloader make_offloader_on(D device, CoreOptions options) {
 // The same, with a log on the device if one is active.
 template <Device D>
 DeviceOffloader make_offloader_on(D device, CoreOptions options, std::shared_ptr<StreamLog> log) {
-  if (!log) return make_offloader_on(std::move(device), std::move(options));
-  return make_offloader_on(StreamLogged<D>(std::move(device), std::move(log)), std::move(options));
+  auto host_bytes = host_bytes_of(device);
+  DeviceOffloader made = log ? make_offloader_on(StreamLogged<D>(std::move(device), std::move(log)),
+                                                 std::move(options))
+                             : make_offloader_on(std::move(device), std::move(options));
+  made.host_bytes = std::move(host_bytes);
+  return made;
 }
 
 // What a type of device registers: how its offloaders are made; and the options of its caching
@@ -85,6 +103,9 @@ class DeviceOffloaders final : public Hooks<at::Tensor> {
   void exempt(const at::Tensor& tensor);
   void begin_run();
   OffloadStatistics statistics() const;
+  // Samples each device's memory, now, and returns the sums of what was seen.
+  OffloadMemory memory();
+  bool saves_nothing() const;
   bool empty() const;
   void flush();
   // Those that an offloader serves.
@@ -96,7 +117,9 @@ class DeviceOffloaders final : public Hooks<at::Tensor> {
   struct Entry {
     c10::Device device;
     DeviceOffloader offloader;
+    MemoryMeter meter;
   };
+  void sample();
   Entry& make(c10::Device device);
   const std::shared_ptr<OffloadHooks<at::Tensor>>& serving(c10::Device device);
 

@@ -19,6 +19,7 @@
 #include <c10/util/Logging.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <exception>
 #include <limits>
 #include <optional>
@@ -131,6 +132,17 @@ OffloadStatistics OffloadSession::statistics() const {
   return sum;
 }
 
+// The same devices' memory is in both, so it is not added.
+OffloadMemory OffloadSession::memory() {
+  OffloadMemory known = offloaders_->memory();
+  if (of_others_) {
+    const OffloadMemory others = of_others_->memory();
+    known.peak_bytes = std::max(known.peak_bytes, others.peak_bytes);
+    known.peak_without_bytes = std::max(known.peak_without_bytes, others.peak_without_bytes);
+  }
+  return known;
+}
+
 bool OffloadSession::empty() const {
   return offloaders_->empty() && (!of_others_ || of_others_->empty());
 }
@@ -157,6 +169,7 @@ void OffloadSession::begin_run() {
 
 // Says once what is done, when something was saved.
 void OffloadSession::end_run() {
+  memory();  // a sample, where most is away
   const OffloadStatistics step = step_statistics();
   if (step.packs == 0 || has_told_.exchange(true)) return;
   warn_of_allocators(offloaders_->devices(), alloc_conf_, core_.warn);
@@ -208,6 +221,12 @@ void OffloadSession::write_trace(const std::filesystem::path& path) const {
 
 }  // namespace real
 
+std::string to_string(const OffloadMemory& memory) {
+  if (memory.peak_bytes == 0) return "";
+  return "at most " + in_mebibytes(memory.peak_bytes) + " of memory in use, at least " +
+         in_mebibytes(memory.peak_without_bytes) + " had nothing moved";
+}
+
 Offload::Offload(OffloadOptions options)
     : session_(std::make_shared<real::OffloadSession>(options)) {}
 
@@ -227,6 +246,8 @@ OffloadStatistics Offload::step_statistics() const { return session_->step_stati
 
 const CoreOptions& Offload::core_options() const { return session_->core(); }
 
+OffloadMemory Offload::memory() const { return session_->memory(); }
+bool Offload::saves_nothing() const { return session_->saves_nothing(); }
 bool Offload::empty() const { return session_->empty(); }
 
 std::int64_t Offload::other_forwards() const { return session_->other_forwards(); }

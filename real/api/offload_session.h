@@ -43,6 +43,8 @@ class OffloadSession {
   // What is exempt is for other forwards, too.
   void exempt(const at::Tensor& tensor);
   OffloadStatistics statistics() const;
+  OffloadMemory memory();
+  bool saves_nothing() const { return offloaders_->saves_nothing(); }
   std::int64_t other_forwards() const { return others_->count(); }
   bool empty() const;
   void flush();

@@ -19,7 +19,7 @@ Examples:
   ferry calibrate --disk /var/tmp -o mine.toml        with a disk for the host tier
   ferry calibrate --device cuda -o mine.toml --times mine.times.jsonl gpt --batch 16
   ferry train gpt --batch 16 --capture gpt.jsonl      then plan by what was measured:
-  ferry plan gpt.jsonl --hardware mine.toml --times mine.times.jsonl
+  ferry plan gpt.jsonl --card mine.toml --times mine.times.jsonl
 
 Measure while nothing else runs. Exit codes: 0 ok, 2 usage or bad input, 3 out of memory,
 7 a resource is missing (a GPU, room on the disk).)";

@@ -43,15 +43,18 @@ void add_replay_statistics(py::module_& module) {
   module.def("replay_statistics", &replay_statistics);
 }
 
-// What Python is told: the counts, and how many forwards were not the plan's.
+// What Python is told: the counts, how many forwards were not the plan's, and memory.
 struct Counts : OffloadStatistics {
   std::int64_t other_forwards = 0;
+  OffloadMemory memory = {};
 };
 
 std::string text_of(const Counts& self) {
   const std::int64_t others = self.other_forwards;
+  const std::string memory = to_string(self.memory);
   return to_string(static_cast<const OffloadStatistics&>(self)) +
-         (others == 0 ? "" : "; " + std::to_string(others) + " forwards were not the plan's");
+         (others == 0 ? "" : "; " + std::to_string(others) + " forwards were not the plan's") +
+         (memory.empty() ? "" : "; " + memory);
 }
 
 void add_offload_statistics(py::module_& module) {
@@ -62,6 +65,10 @@ void add_offload_statistics(py::module_& module) {
     counts.def_readonly(name, count);
   };
   counts.def_readonly("other_forwards", &Counts::other_forwards);
+  counts.def_property_readonly("peak_bytes",
+                               [](const Counts& self) { return self.memory.peak_bytes; });
+  counts.def_property_readonly("peak_without_bytes",
+                               [](const Counts& self) { return self.memory.peak_without_bytes; });
   add("packs", &S::packs);
   add("kept", &S::kept);
   add("full", &S::full);
@@ -182,12 +189,18 @@ void add_offload(py::module_& module) {
       .def("statistics",
            [](PythonOffload& self) {
              const GilReleased released;
-             return Counts{self.session().statistics(), self.session().other_forwards()};
+             return Counts{self.session().statistics(), self.session().other_forwards(),
+                           self.session().memory()};
            })
       .def("step_statistics",
            [](PythonOffload& self) {
              const GilReleased released;
              return Counts{self.session().step_statistics()};
+           })
+      .def("saves_nothing",
+           [](PythonOffload& self) {
+             const GilReleased released;
+             return self.session().saves_nothing();
            })
       .def("empty",
            [](PythonOffload& self) {

@@ -178,7 +178,7 @@ void require_consistent(const Options& options) {
   if (options.policy == PolicyKind::kBudget && options.plan.empty()) {
     throw InputError("--policy budget", 0,
                      "expected with --plan FILE, which two commands make: `ferry train ... "
-                     "--capture program.jsonl`, then `ferry plan program.jsonl --hardware NAME "
+                     "--capture program.jsonl`, then `ferry plan program.jsonl --card NAME "
                      "--budget SIZE -o FILE`");
   }
 }

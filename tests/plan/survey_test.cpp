@@ -19,7 +19,7 @@ TEST(SurveyTest, IsOfWhatSpansDoNotMakeAgain) {
   const Program program = test::chain({.layers = 5, .elements = 1 << 18, .weight_elements = 64});
   const Hardware card = test::tiny_hardware();
   const Survey plain = survey(program, card);
-  const Survey ours = survey(program, card, {{.first = 1, .last = 3}});
+  const Survey ours = survey(program, card, std::vector<PlanSpan>{{.first = 1, .last = 3}});
   std::vector<std::string> nodes;
   for (const PackedTensor& pack : ours.packs) nodes.push_back(pack.node);
   // The program's input; what the span begins with, saved by its first node; that and two weights,

@@ -30,6 +30,15 @@ class Offloading(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (0, "True " * 6), done.stderr)
             self.assertIn("0 violations", done.stderr)
 
+    def test_statistics_say_what_memory_was_saved(self):
+        kept, moved = (run(PROGRAMS / "offload_memory.py", how) for how in ("keep", "offload"))
+        self.assertEqual((0, 0), (kept.returncode, moved.returncode), kept.stderr + moved.stderr)
+        keeps, (peak, seen, without) = int(kept.stdout), map(int, moved.stdout.split())
+        self.assertEqual(peak, seen)
+        self.assertLess(peak, keeps * 0.9)
+        self.assertLess(keeps * 0.9, without)  # it looked at some moments, and not at all
+        self.assertLess(without, keeps * 1.01)
+
     def test_a_plan_for_other_options_of_the_allocator_says_so_once(self):
         planned, told = "expandable_segments:True", "the plan is for PYTORCH_CUDA_ALLOC_CONF="
         for conf, times in (("max_split_size_mb:256", 1), (planned, 0), ("", 1)):

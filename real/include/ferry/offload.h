@@ -119,6 +119,16 @@ namespace real {
 class OffloadSession;  // what an Offload is a handle of
 }
 
+// Bytes that were in use at most while an Offload moved what is saved, and at least so many had
+// nothing moved: of its CUDA devices' allocators, or with a disk of the process. Zeros: not known,
+// as on a CPU without a disk, where what moves stays in the process's memory.
+struct OffloadMemory {
+  std::int64_t peak_bytes = 0;
+  std::int64_t peak_without_bytes = 0;
+};
+// "at most 3052.1 MiB of memory in use, at least 9310.4 MiB had nothing moved"; empty: not known.
+std::string to_string(const OffloadMemory& memory);
+
 class Offload {
  public:
   // Throws ValueError if an option makes no sense, and c10::Error if the device does not
@@ -139,6 +149,10 @@ class Offload {
   OffloadStatistics statistics() const;
   // Counts of the present step, or of the last one: since its guard was made.
   OffloadStatistics step_statistics() const;
+  // Since construction.
+  OffloadMemory memory() const;
+  // True if all that moved stayed in this process's memory: on a CPU, without a disk.
+  bool saves_nothing() const;
   // The core's options: those above, or the plan's.
   const CoreOptions& core_options() const;
   // True if nothing is left: no copy, no reference, no event.

@@ -130,8 +130,9 @@ class Plans(Folder):
         self.assertEqual(0, done.returncode, done.stderr)
         told = done.stderr.partition("as the script trains: ferry ")[2].split()
         self.assertIn("fused", told)
+        self.assertEqual(["--card", "CARD"], told[-2:])
         done = subprocess.run(
-            [planning._PROGRAM, *told, "--hardware", CARD, "--policy", "checkpoint", "--no-modules",
+            [planning._PROGRAM, *told[:-1], CARD, "--policy", "checkpoint", "--no-modules",
              "-o", "train.plan"], cwd=folder, capture_output=True, text=True)
         self.assertIn(done.returncode, (0, 3), done.stderr)  # 3: so small that nothing is saved
         return folder / "train.plan"

@@ -1,0 +1,82 @@
+#include "cli/next_step.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <string_view>
+
+namespace ferry::cli {
+namespace {
+
+bool has_recomputed(const plan::PolicyRow& row) {
+  const std::vector<bool>& recompute = row.candidate.mix.recompute;
+  return std::find(recompute.begin(), recompute.end(), true) != recompute.end();
+}
+
+// Modules that call no checkpoint as the program was captured: somebody would have to edit them.
+bool edits_modules(const PolicyRequest& request, const plan::PolicyRow& row) {
+  return has_recomputed(row) && !plan::has_segments(request.program, /*modules=*/false);
+}
+
+// Whether what was asked for can be planned without them.
+bool may_be_without_modules(const PolicyRequest& request) {
+  return request.every_policy ||
+         std::none_of(request.plan.policies.begin(), request.plan.policies.end(), is_for_segments);
+}
+
+std::string plan_command(const PolicyArguments& arguments, const std::string& file,
+                         bool no_modules) {
+  std::string command = "ferry";
+  for (const std::string& word : arguments.typed) command += " " + quoted(word);
+  if (no_modules) command += " --no-modules";
+  return command + " -o " + quoted(file);
+}
+
+}  // namespace
+
+std::string quoted(const std::string& word) {
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("_-./:=,+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::vector<std::string> next_steps(const PolicyArguments& arguments, const PolicyRequest& request,
+                                    const plan::PlanResult& result) {
+  const plan::PolicyRow* row = result.stopped ? nullptr : plan::best_row(result);
+  if (!row || !row->is_answer()) return {};
+  const bool keeps = !row->candidate.options && !has_recomputed(*row) && !row->candidate.outlined;
+  if (keeps) return {};
+  std::vector<std::string> steps;
+  const bool edits = edits_modules(request, *row);
+  const bool other_plan = edits && may_be_without_modules(request);
+  if (edits && !(other_plan && arguments.output.empty())) {
+    steps.emplace_back(
+        "# the model has to call torch_ferry.checkpoint for each module that is recomputed; "
+        "--policy best --no-modules plans it as it is");
+  }
+  std::string file = arguments.output.string();
+  if (file.empty()) {
+    file = std::filesystem::path(arguments.subject).stem().string() + ".plan";
+    steps.push_back(plan_command(arguments, file, other_plan));
+  }
+  steps.push_back(
+      fmt::format("with torch_ferry.run(\"{}\"): loss = …; then loss.backward()", file));
+  steps.push_back(fmt::format("Trainer(…, callbacks=[OffloadCallback(plan=\"{}\")])", file));
+  return steps;
+}
+
+std::string next_steps_text(const std::vector<std::string>& steps) {
+  if (steps.empty()) return "";
+  std::string text = "\nTo train so, on the command line and then in Python:\n";
+  for (const std::string& step : steps) text += "  " + step + "\n";
+  return text;
+}
+
+}  // namespace ferry::cli

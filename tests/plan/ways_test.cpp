@@ -1,0 +1,100 @@
+// What would help where nothing fits is what planning it says.
+#include "plan/ways.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "formats/program_file.h"
+#include "scenarios/programs.h"
+
+namespace ferry::plan {
+namespace {
+
+PlanRequest request_of(const Hardware& card, std::vector<Policy> policies) {
+  PlanRequest request;
+  request.budget_bytes = card.usable_bytes();
+  request.policies = std::move(policies);
+  request.training = {.optimizer = sim::Optimizer::kAdamW, .steps = 3};
+  request.check = false;
+  return request;
+}
+
+std::int64_t least_of(const Program& program, const Hardware& card, const PlanRequest& request) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const PolicyRow& row : plan(program, card, request).rows) {
+    least = std::min(least, row.least_bytes);
+  }
+  return least;
+}
+
+// A training of which the optimizer takes most.
+class WaysTest : public ::testing::Test {
+ protected:
+  Ways ways() const { return ways_to_fit(program_, card_, request_, least_of_all()); }
+  std::int64_t least_of_all() const { return least_of(program_, card_, request_); }
+  const Program program_ = load_program(find_program("mixtral-block"));
+  const Hardware card_ = find_hardware("rtx3060");
+  PlanRequest request_ = request_of(card_, {Policy::kKeep});
+};
+
+TEST_F(WaysTest, EachIsOnTopOfThoseBeforeItAndNeedsWhatItsPlanNeeds) {
+  const Ways found = ways();
+  ASSERT_EQ(found.each.size(), 3U);
+  EXPECT_EQ(found.each[0].kind, WayKind::kPolicy);
+  EXPECT_EQ(found.each[1].kind, WayKind::kFused);
+  EXPECT_EQ(found.each[2].kind, WayKind::kExpandable);
+  PlanRequest other = request_of(card_, {Policy::kOffload});
+  EXPECT_EQ(least_of(program_, card_, other), found.each[0].least_bytes);
+  other.training.implementation = sim::OptimizerImplementation::kFused;
+  EXPECT_EQ(least_of(program_, card_, other), found.each[1].least_bytes);
+  other.alloc_conf.expandable_segments = true;
+  EXPECT_EQ(least_of(program_, card_, other), found.each[2].least_bytes);
+  ASSERT_TRUE(found.no_state);
+  EXPECT_TRUE(found.no_state->fits);
+}
+
+TEST_F(WaysTest, WhatGivesLessThanATwentiethOfWhatIsMissingIsNotNamed) {
+  const std::int64_t least = least_of_all();
+  const Ways found = ways();
+  std::int64_t before = least;
+  for (const Way& way : found.each) {
+    EXPECT_GE((before - way.least_bytes) * 20, before - request_.budget_bytes);
+    before = way.least_bytes;
+  }
+  request_.budget_bytes = 1 << 20;  // so much is missing that a policy gives too little of it
+  for (const Way& way : ways().each) EXPECT_NE(way.kind, WayKind::kPolicy);
+}
+
+TEST_F(WaysTest, NothingIsNamedOnTopOfWhatFits) {
+  request_.budget_bytes = least_of(program_, card_, request_of(card_, {Policy::kOffload}));
+  const Ways found = ways();
+  ASSERT_EQ(found.each.size(), 1U);
+  EXPECT_TRUE(found.each[0].fits);
+}
+
+TEST_F(WaysTest, AWayThatTheTrainingHasTakenIsNotNamed) {
+  request_.training.implementation = sim::OptimizerImplementation::kFused;
+  request_.alloc_conf.expandable_segments = true;
+  for (const Way& way : ways().each) EXPECT_EQ(way.kind, WayKind::kPolicy);
+  request_.training.optimizer = sim::Optimizer::kSgd;
+  EXPECT_FALSE(ways().no_state);
+}
+
+TEST_F(WaysTest, ACardWithRoomIsOneOnWhichItsPlanFits) {
+  EXPECT_FALSE(fits_on(card_, program_, request_));
+  EXPECT_TRUE(fits_on(find_hardware("a10"), program_, request_));
+}
+
+TEST_F(WaysTest, AStopLeavesNothing) {
+  request_.stop = [] { return true; };
+  const Ways found = ways_to_fit(program_, card_, request_, std::int64_t{20} << 30);
+  EXPECT_TRUE(found.each.empty());
+  EXPECT_FALSE(found.no_state);
+}
+
+}  // namespace
+}  // namespace ferry::plan
