@@ -123,7 +123,7 @@ class Scripts(unittest.TestCase):
         self.assertEqual(program.about["microbatches"], "2")
         self.assertRegex(program.about["compiled"], "^Net: as written")
         self.assertIn("--optimizer adamw --optimizer-implementation fused --microbatches 2 "
-                      "--clip-grad-norm --grad-scaler\n", said)
+                      "--clip-grad-norm --grad-scaler --card CARD\n", said)
         self.assertEqual(program.about["clipped"], "clip_grad_norm_")
         self.assertEqual(program.about["scaled"], "GradScaler")
         self.assertEqual(program.globals[0]["shape"], [32, 32])

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -19,8 +20,12 @@ TEST(InvariantTest, OneThatFailsEndsTheProcessAndSaysWhatAndWhere) {
   EXPECT_DEATH(invariant(false, "water is wet"), "this does not hold: water is wet");
   EXPECT_DEATH(invariant(false, "water is wet"), "at shared/seam/invariant_test.cpp:[0-9]+\n");
   EXPECT_DEATH(invariant(false, "water is wet", Step::kEvict), ", step `evict`");
-  EXPECT_DEATH(invariant(false, "water is wet"), "a fault of Ferry's, not of your program");
+  // And nothing more: no error is on its way.
+  EXPECT_EXIT(invariant(false, "water is wet"), testing::KilledBySignal(SIGABRT),
+              "a fault of Ferry's, not of your program: please report it with these lines\n$");
 }
+
+TEST(InvariantTest, OneThatNobodyToldIsOfNoLine) { EXPECT_EQ(BrokenInvariant().line, 0U); }
 
 TEST(InvariantTest, AFileIsNamedFromTheRepositorysRootOn) {
   using invariant_detail::path_of;
@@ -41,6 +46,19 @@ TEST(InvariantTest, AnErrorThatIsHandledIsToldBesideIt) {
                "water is wet\n.*\n.*while this error was handled: the user's own");
 }
 
+void fails_while_a_number_is_handled() {
+  try {
+    throw 7;
+  } catch (...) {
+    invariant(false, "water is wet");
+  }
+}
+
+TEST(InvariantTest, ThatIsNoStdExceptionEither) {
+  EXPECT_DEATH(fails_while_a_number_is_handled(),
+               "while an error was handled that is no std::exception");
+}
+
 struct FailsAtItsEnd {
   ~FailsAtItsEnd() { invariant(false, "water is wet"); }
 };
@@ -59,12 +77,12 @@ void fails_while_an_error_is_on_its_way(bool goes_on) {
 
 TEST(InvariantTest, AnErrorThatIsOnItsWayArrives) {
   EXPECT_EXIT(fails_while_an_error_is_on_its_way(false), testing::ExitedWithCode(7),
-              "water is wet(.|\n)*the user's own");
+              "water is wet(.|\n)*on its way to your program, which comes first\nthe user's own");
 }
 
 TEST(InvariantTest, TheProcessEndsOnceTheErrorHasArrived) {
-  EXPECT_DEATH(fails_while_an_error_is_on_its_way(true),
-               "the user's own(.|\n)*the process ends for what did not hold before");
+  EXPECT_EXIT(fails_while_an_error_is_on_its_way(true), testing::KilledBySignal(SIGABRT),
+              "the user's own(.|\n)*the process ends for what did not hold before");
 }
 
 std::string noted;
