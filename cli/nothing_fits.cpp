@@ -109,7 +109,8 @@ std::string helps(const PolicyRequest& request, const plan::PolicyRow& least) {
     text += fmt::format("\n  --card {}: has {}, and it fits", card->name,
                         format_bytes(card->usable_bytes()));
   }
-  return text.empty() ? "" : "\nWhat would help, each planned:" + text;
+  return (text.empty() ? "" : "\nWhat would help, each planned:" + text) +
+         "\nThe largest batch that fits is what torch_ferry.plan says, which has the model.";
 }
 
 // Kept from step to step: no policy changes it.

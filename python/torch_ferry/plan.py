@@ -30,6 +30,7 @@ _OPTION = re.compile(
 # What an answer advises on the command line, as arguments of `plan`.
 _ADVICE = re.compile("--(policy|optimizer|optimizer-implementation|card) ([^ :,\n]+)")
 _ALLOCATOR = "--alloc-conf expandable_segments:True"
+_OUR_PART = "\nThe largest batch that fits is what torch_ferry.plan says, which has the model."
 
 # What is compared: for every model, and for one that calls `torch_ferry.checkpoint` as well.
 POLICIES = ("keep", "offload", "prefetch", "budget", "best")
@@ -287,7 +288,7 @@ def _device_of(model, given):
 
 def _in_python(answer):
     """What the command says, with arguments in place of its options."""
-    answer = answer.replace(
+    answer = answer.replace(_OUR_PART, "").replace(
         _ALLOCATOR, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment")
     names = {"policy": "policies", "optimizer-implementation": "optimizer_implementation"}
     return _ADVICE.sub(lambda match: f'{names.get(match[1], match[1])}="{match[2]}"', answer)
