@@ -101,12 +101,12 @@ def sft(folder, callbacks, model=None, lora=None, **more):
         eval_dataset=samples.select(range(3)), peft_config=lora, callbacks=callbacks)
 
 
-def packed(folder, callbacks, strategy="bfd", **more):
+def packed(folder, callbacks, strategy="bfd", lengths=8, **more):
     """Samples of half a row and less, of which TRL makes batches, each of another length."""
     from trl import SFTConfig, SFTTrainer
     given = arguments(SFTConfig, folder, max_length=TOKENS, packing=True,
                       packing_strategy=strategy, **more)
-    samples = dataset([{"text": text(each, TOKENS // 2 - 1 - each % 8)}
+    samples = dataset([{"text": text(each, TOKENS // 2 - 1 - each % lengths)}
                        for each in range(2 * SAMPLES)])
     return SFTTrainer(
         model=llama(), args=given, processing_class=tokenizer(), train_dataset=samples,
@@ -114,8 +114,9 @@ def packed(folder, callbacks, strategy="bfd", **more):
 
 
 def packed_and_cut(folder, callbacks, **more):
-    """The same, where samples are cut so that all rows are full."""
-    return packed(folder, callbacks, strategy="wrapped", **more)
+    """Where samples are cut so that all rows are full. (Were the last not, its batch would have a
+    mask, which is another saved tensor, and another forward than the plan's.)"""
+    return packed(folder, callbacks, strategy="wrapped", lengths=1, **more)
 
 
 def _lora():

@@ -54,8 +54,9 @@ class Watch:
         return self
 
     def usual(self):
-        """The last forward that the plan is of, by its number."""
-        return max(at for at, one in enumerate(self.forwards) if not one.others)
+        """The last forward of a batch like the first, which the plan is of, by its number."""
+        return max(at for at, one in enumerate(self.forwards)
+                   if not one.others and one.shapes == self.forwards[0].shapes)
 
     def callback(self, trainer, line):
         """Of the trainer, after Ferry's."""
