@@ -39,6 +39,10 @@ class Globals:
             self.slots.setdefault(ref, number)
         self.slots.setdefault(("leaf", ref), number)
 
+    def some_leaf(self):
+        """A list of one of them, or of none."""
+        return [line["global"] for line in self.lines if "grad" in line][:1]
+
 
 class Frame:
     """The statements of one code, and the slots that they have given out."""
@@ -136,6 +140,7 @@ class _Forward:
         self.frame = Frame(trace, table)
         self.codes, self.code_of = [], {}
         self.edges, self.ids = {}, {}  # (node, output) → slot; node → its id in the file
+        self.leaves = {}  # leaf that the step made → slot
         self.packs = {}  # node → its packs, in order
         for number, (node, _) in enumerate(trace.packs):
             self.packs.setdefault(node, []).append(number)
@@ -163,13 +168,29 @@ class _Forward:
         self.waiting = sorted(live, reverse=True)
 
     def _edges_of(self, number):
-        """The edges that lead somewhere: not None, and of leaves those that are globals."""
+        """The edges that lead somewhere."""
         node = self.trace.nodes.get(number)
-        edges = [] if node is None else node.edges
-        return [e for e in edges if e is not None and not self._is_lost_leaf(e)]
+        return [] if node is None else [edge for edge in node.edges if edge is not None]
 
-    def _is_lost_leaf(self, edge):
-        return isinstance(edge, Ref) and ("leaf", edge) not in self.table.slots
+    def _leaf(self, ref):
+        """The slot that carries the edge of a leaf. One that the step made (`requires_grad_()` of
+        what frozen weights made, as PEFT has it under checkpoints) is a node here that takes a
+        gradient and gives none: with no edge behind it nothing would flow to it."""
+        if ("leaf", ref) in self.table.slots:
+            return self.table.slots["leaf", ref]
+        if ref not in self.leaves:
+            behind, number, slot = self.table.some_leaf(), self._next_id(), self.frame.new()
+            body = self._numbered(Code(
+                {"kind": "body", "name": "AccumulateGrad", "arguments": [len(self.table.lines)],
+                 "saved": [], "results": [None for _ in behind]}, []))
+            self.frame.emit({"node": "AccumulateGrad", "id": number, "in": behind, "out": [slot],
+                             "body": body})
+            self.leaves[ref] = slot
+        return self.leaves[ref]
+
+    def _is_made_leaf(self, ref):
+        leaf = self.trace.leaves.get(ref.storage)
+        return leaf == ref and ("leaf", ref) not in self.table.slots
 
     def edge(self, node, output):
         if (node, output) not in self.edges:
@@ -194,6 +215,7 @@ class _Forward:
             elif isinstance(event, SegmentEvent):
                 self._place_before(event.made)
                 slots = [self.frame.slot(ref, event.name) for ref in event.arguments]
+                slots += [self._leaf(ref) for ref in event.arguments if self._is_made_leaf(ref)]
                 slots += [self.edges[edge] for edge in event.behind if edge in self.edges]
                 self.frame.emit({"enter": event.name, "arguments": slots})
             elif isinstance(event, DeathEvent):
@@ -236,17 +258,19 @@ class _Forward:
         name = node.name if node else "Unknown"
         inputs = []
         for edge in self._edges_of(number):
-            inputs.append(self.table.slots["leaf", edge] if isinstance(edge, Ref)
-                          else self.edge(*edge))
+            inputs.append(self._leaf(edge) if isinstance(edge, Ref) else self.edge(*edge))
         outputs = [self.frame.new() for _ in range(self.outputs.get(number, 1))]
         for at, slot in enumerate(outputs):
             self.edges[number, at] = slot
-        self.ids[number] = len(self.ids)
+        self.ids[number] = self._next_id()
         line = {"node": name, "id": self.ids[number], "in": inputs, "out": outputs}
         if saved:
             line["saved"] = saved
         line["body"] = self._body(number, name, len(outputs), len(inputs))
         self.frame.emit(line)
+
+    def _next_id(self):
+        return len(self.ids) + len(self.leaves)
 
     def _drop(self, node):
         """A node died in forward: so do the slots that hold it, and what only it held."""
@@ -262,10 +286,13 @@ class _Forward:
             todo += [p for p in parents if p not in self.packs and p not in self.trace.bodies]
 
     def _body(self, number, name, arguments, results):
-        """The number of the code that this node runs in backward; equal ones are one."""
-        code = _body(self.trace, self.table, number, name, self.packs.get(number, []), arguments,
-                     [not (e is None or self._is_lost_leaf(e))
-                      for e in (self.trace.nodes[number].edges if results else [])])
+        """The number of the code that this node runs in backward."""
+        return self._numbered(_body(
+            self.trace, self.table, number, name, self.packs.get(number, []), arguments,
+            [edge is not None for edge in (self.trace.nodes[number].edges if results else [])]))
+
+    def _numbered(self, code):
+        """Equal ones are one."""
         key = json_line([code.signature, code.statements])
         if key not in self.code_of:
             self.code_of[key] = len(self.codes) + 2

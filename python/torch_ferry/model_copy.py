@@ -9,6 +9,8 @@ import copy
 
 import torch
 from torch._subclasses.fake_tensor import FakeCopyMode
+from torch.nn.parameter import is_lazy
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from .asking import where_raised
 from .program import CaptureError
@@ -28,7 +30,7 @@ class _Mode(FakeCopyMode):
 def copy_of(module, mode):
     """`module` with a fake tensor of `mode` for each of its own. Raises CaptureError."""
     try:
-        return _copy(module, mode)
+        return _copy(module, mode, _of_classes(module, mode))
     except Exception as error:
         name, error = _culprit(module, mode) or (type(module).__name__, error)
         place = where_raised(error)
@@ -40,9 +42,26 @@ def copy_of(module, mode):
             "cannot be copied, or give its class a __deepcopy__") from error
 
 
-def _copy(each, mode):
+def _copy(each, mode, made=()):
     with _Mode(mode):
-        return copy.deepcopy(each)
+        memo = {id(real): fake for real, fake in made}
+        for real, fake in made:
+            vars(fake).update(copy.deepcopy(vars(real), memo))
+        return copy.deepcopy(each, memo)
+
+
+def _of_classes(module, mode):
+    """(parameter, its fake) of those whose class copies them itself: bitsandbytes' four bits are
+    made of a real tensor, whose bytes are then replaced, and that would stay real."""
+    plain = (torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepcopy__)
+    made = []
+    for real in module.parameters():
+        if type(real).__deepcopy__ not in plain and not (
+                is_traceable_wrapper_subclass(real) or is_lazy(real)):
+            with torch._C.DisableTorchFunction():
+                fake = mode.from_tensor(real.detach().as_subclass(torch.Tensor))
+                made.append((real, torch.nn.Parameter(fake, real.requires_grad)))
+    return made
 
 
 def _culprit(module, mode):

@@ -60,7 +60,8 @@ class Recorder:
             gc.disable()
             self._hooks.callback(gc.enable)
         self._hooks.enter_context(values_are_read())
-        self.fixed = fixed_tensors(module, inputs, others)
+        self.fixed = [(kind, name, self.trace.fake(tensor))  # Python's own may be handed in as well
+                      for kind, name, tensor in fixed_tensors(module, inputs, others)]
         self.trace.begin(tensor for _, _, tensor in self.fixed)
         self._hooks.enter_context(self._module_boundaries(module))
 

@@ -6,6 +6,7 @@ divides by, a loss of its own (TRL's), autocast, accumulation. Numbers that it a
 to log them, are 0 where they do not follow from the batch; what it notes down of them is put back.
 """
 
+import collections
 import contextlib
 import copy
 from unittest import mock
@@ -29,23 +30,38 @@ def plan_step(trainer, step, model, args, kwargs, *, card, budget=None, policies
     request = Request(card, budget, policies, trainer.optimizer, None, microbatches,
                       clips=(trainer.args.max_grad_norm or 0) > 0)
     device = _device_of(model, None)
-    conditions = Conditions.of(model, (args, kwargs), "")
+    conditions = Conditions.of(model, (_opened(args), kwargs), "")
 
     def captured(inputs):
+        opened, keywords = inputs
+        given = [type(one)(each) if _is_batch(one) else each for one, each in zip(args, opened)]
         with _as_it_was(trainer):
-            return _captured(model, inputs, step, device, request.capability)
+            return _captured(model, (given, keywords), step, device, request.capability)
 
-    return request.planned(captured, (args, kwargs), conditions)
+    return request.planned(captured, (_opened(args), kwargs), conditions)
 
 
 def _captured(model, inputs, step, device, capability):
     with untouched(model, inputs), capture._device(device, capability):
         mode = ValueMode(("zeros",))
-        fake, (args, kwargs), moved = capture._to_fakes(mode, model, inputs, device)
+        given, kwargs = inputs
+        fake, (args, kwargs), moved = capture._to_fakes(mode, model, (_opened(given), kwargs),
+                                                        device)
+        args = [type(one)(each) if _is_batch(one) else each for one, each in zip(given, args)]
         recorder = Recorder(mode, device, moved)
         with recorder.listening(), _begins(recorder, fake), _ends(recorder), torch.enable_grad():
             step(fake, *args, **kwargs)
     return recorder.program(type(model).__name__, {})
+
+
+def _opened(args):
+    """With dictionaries in the place of a tokenizer's batches, into which PyTorch's trees do not
+    look."""
+    return tuple(dict(each) if _is_batch(each) else each for each in args)
+
+
+def _is_batch(each):
+    return isinstance(each, collections.UserDict)
 
 
 @contextlib.contextmanager

@@ -54,6 +54,27 @@ if torch:
         def forward(self, x):
             return self.linear(x)
 
+    class Quantized(nn.Parameter):
+        """Copies itself as bitsandbytes' four bits do: of an empty one, then its bytes."""
+
+        def __new__(cls, data=None):
+            return torch.Tensor._make_subclass(cls, torch.empty(0) if data is None else data)
+
+        def __deepcopy__(self, memo):
+            made = type(self)()
+            made.data, made.scale = self.data, self.scale
+            return made
+
+    class Scales(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = Quantized(torch.ones(4, 4, dtype=torch.uint8))
+            self.weight.scale = torch.full((4,), 2.0)
+            self.factor = nn.Parameter(torch.ones(4))
+
+        def forward(self, x):
+            return x @ (self.weight.to(x.dtype) * self.weight.scale) * self.factor
+
     class InState(Raises):
         def __setstate__(self, state):
             raise KeyError("version")
@@ -69,6 +90,14 @@ class Copies(unittest.TestCase):
         program = capture(BuildsCode())
         ops = [line["op"] for line in program.codes[1].statements if "op" in line]
         self.assertIn("aten.relu", ops)
+
+    def test_a_parameter_whose_class_copies_it_is_fake_with_what_hangs_on_it(self):
+        made = Scales()
+        program = capture(made)
+        self.assertEqual({"weight": "u8", "factor": "f32", "input.0": "f32", "constant.0": "f32"},
+                         {line["name"]: line["dtype"] for line in program.globals})
+        self.assertIs(Quantized, type(made.weight))
+        self.assertEqual([4, 4], list(made.weight.shape))
 
     def test_what_cannot_be_copied_is_named(self):
         here = r"test_capture_copies\.py:\d+"

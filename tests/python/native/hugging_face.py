@@ -60,11 +60,12 @@ class Folder(unittest.TestCase):
                        "save_strategy": "no", "logging_steps": 1, "eval_strategy": "steps",
                        "eval_steps": 2, "disable_tqdm": True, **more})
 
-    def trainer(self, *callbacks, model=None, data=None, **more):
+    def trainer(self, *callbacks, model=None, data=None, collated=None, **more):
         data = data or [sample(index) for index in range(SAMPLES)]
         trainer = transformers.Trainer(
             model=gpt2() if model is None else model, args=self.arguments(**more),
-            train_dataset=data, eval_dataset=[sample(0)], callbacks=list(callbacks))
+            train_dataset=data, eval_dataset=[sample(0)], data_collator=collated,
+            callbacks=list(callbacks))
         trainer.remove_callback(transformers.PrinterCallback)
         return trainer
 
