@@ -50,9 +50,11 @@ TEST_F(AnswerTest, WhereNothingFitsTheAnswerSaysWhatItIsMadeOfAndWhatWouldHelp) 
   const Result result = ferry("plan llama3-8b --hardware rtx4090 --policy checkpoint --unchecked");
   EXPECT_EQ(result.code, kDoesNotFit);
   for (const char* part :
-       {"Nothing fits in 23.2 GiB. checkpoint needs the least, ", " GiB more): ",
-        "29.9 GiB of the optimizer's state", "Parameters and the optimizer's state alone are 44.9 GiB",
-        "\nWhat would help, each planned:\n  --optimizer-implementation fused: needs 64.1 GiB\n  and ",
+       {"Nothing fits in 23.2 GiB. checkpoint needs the least, ",
+        " GiB more): ", "29.9 GiB of the optimizer's state",
+        "Parameters and the optimizer's state alone are 44.9 GiB",
+        "\nWhat would help, each planned:\n  --optimizer-implementation fused: needs 64.1 GiB\n  "
+        "and ",
         "\n  another training: --optimizer sgd, which has no state: needs 31.7 GiB\n",
         "\n  --card h100: has 78.6 GiB, and it fits\nThe largest batch that fits is "}) {
     EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
