@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/console/first_options.h"
 #include "cli/console/messages.h"
 #include "cli/console/progress.h"
 #include "cli/console/stop.h"
@@ -101,7 +102,14 @@ Examples:
   add_pipeline_options(*command, *pipeline, context);
   add_pareto_option(*command, *pareto);
   command->get_option("--policy")
-      ->description(list_of_policies() + "; with --stages: " + list_of_pipeline_policies());
+      ->description("all, " + list_of_policies() +
+                    " (default: the five of these that are asked "
+                    "for first); with --stages: " +
+                    list_of_pipeline_policies());
+  list_first(*command, context,
+             {"--card", "--budget", "--policy", "--optimizer", "--optimizer-implementation",
+              "--microbatches", "--alloc-conf", "--times", "--no-modules", "--unchecked", "--json",
+              "--output", "--pareto", "--stages"});
   command->callback([arguments, pipeline, pareto, &context] {
     listen_for_stop();
     arguments->typed = context.typed;

@@ -46,6 +46,12 @@ MicrobatchOrder parse_order(const std::string& name) {
   return kOrders[choice("--order", name, kOrderNames)];
 }
 
+std::vector<std::string> names_or_all() {
+  std::vector<std::string> names = policy_names();
+  names.emplace_back(kAllPolicies);
+  return names;
+}
+
 // A scenario's values apply where the command line has none.
 PolicyArguments with_scenario(PolicyArguments arguments) {
   if (!arguments.subject.ends_with(".toml")) return arguments;
@@ -151,7 +157,10 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
       ->type_name("24GiB");
   command.add_flag("--allocated", arguments.allocated,
                    "The budget is of allocated bytes, as if the allocator had no fragments");
-  CLI::Option* policy = command.add_option("--policy", arguments.policies, list_of_policies())
+  CLI::Option* policy = command
+                            .add_option("--policy", arguments.policies,
+                                        "all, " + list_of_policies() +
+                                            " (default: the five that are asked for first)")
                             ->type_name("NAME")
                             ->delimiter(',')
                             ->allow_extra_args(false);  // the next argument is the program
@@ -193,7 +202,7 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
       ->excludes("--json");
   context.values[program] = shipped_programs;
   context.values[hardware] = shipped_cards;
-  context.values[policy] = [] { return Values{policy_names()}; };
+  context.values[policy] = [] { return Values{names_or_all()}; };
   context.values[offload_all] = [] { return Values{names_of(kOffloadAllNames)}; };
   context.values[order] = [] { return Values{kOrderNames}; };
 }
@@ -238,7 +247,7 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
 
 PolicyRequest understand(const PolicyArguments& typed) {
   PolicyArguments arguments = typed;
-  arguments.policies = chosen("--policy", typed.policies, policy_names());
+  arguments.policies = chosen("--policy", typed.policies, names_or_all());
   const MicrobatchOrder order = parse_order(arguments.order);
   PolicyRequest request = understand_subject(arguments);
   if (arguments.microbatches > 1) {
@@ -249,8 +258,15 @@ PolicyRequest understand(const PolicyArguments& typed) {
     }
   }
   request.microbatches = std::max<std::int64_t>(arguments.microbatches, 1);
-  for (const std::string& policy : arguments.policies) {
-    request.plan.policies.push_back(find_policy(policy).value());
+  const bool all = std::find(arguments.policies.begin(), arguments.policies.end(), kAllPolicies) !=
+                   arguments.policies.end();
+  if (all && arguments.policies.size() > 1) {
+    throw InputError("--policy", 0, "expected 'all' alone, or names");
+  }
+  if (!all) {
+    for (const std::string& policy : arguments.policies) {
+      request.plan.policies.push_back(find_policy(policy).value());
+    }
   }
   bool segments = false;
   try {
@@ -261,8 +277,8 @@ PolicyRequest understand(const PolicyArguments& typed) {
   request.every_policy = request.plan.policies.empty();
   if (request.every_policy) {
     for (const PolicyEntry& each : kPolicies) {
-      const bool may = (segments || !each.for_segments) && !each.by_name;
-      if (may) request.plan.policies.push_back(each.policy);
+      const bool asked = each.asked == Asked::kFirst || (all && each.asked == Asked::kInAll);
+      if (asked && (segments || !each.for_segments)) request.plan.policies.push_back(each.policy);
     }
   }
   for (const Policy policy : request.plan.policies) {

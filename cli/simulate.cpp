@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/console/first_options.h"
 #include "cli/console/messages.h"
 #include "cli/console/progress.h"
 #include "cli/console/stop.h"
@@ -95,6 +96,10 @@ Examples:
       ->add_option("--snapshot", arguments->snapshot,
                    "Write the device's memory here, as PyTorch's memory snapshots have it")
       ->type_name("FILE");
+  list_first(*command, context,
+             {"--card", "--budget", "--policy", "--plan", "--optimizer",
+              "--optimizer-implementation", "--microbatches", "--alloc-conf", "--times",
+              "--unchecked", "--json", "--log", "--trace", "--snapshot"});
   command->callback([arguments, &context] {
     listen_for_stop();
     context.exit_code = static_cast<ExitCode>(print_simulation(*arguments));

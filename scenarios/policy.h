@@ -34,33 +34,42 @@ enum class OffloadAll : std::uint8_t { kTrl, kTrlUntold, kTrlStaleKeys, kRecordS
 inline constexpr std::array<std::string_view, 4> kOffloadAllNames = {
     "trl", "trl-untold", "trl-stale-keys", "record-stream"};
 
+// Where nobody asks for a policy by name.
+enum class Asked : std::uint8_t {
+  kFirst,   // it is in the table all the same
+  kInAll,   // it is in that of `all`
+  kByName,  // it is not: it re-enacts what another system recomputes or moves
+};
+
 struct PolicyEntry {
   Policy policy;
   std::string_view name;
+  Asked asked = Asked::kInAll;
   bool for_segments = false;
-  // Re-enacts what another system recomputes or moves: planned where it is asked for.
-  bool by_name = false;
   bool other_scheduler = false;  // in the core's place: no plan is written of it
 };
 
 // In the order of the enum, and of the table that is printed: the searches come last.
 inline constexpr std::array kPolicies = {
-    PolicyEntry{Policy::kKeep, "keep"},
-    PolicyEntry{Policy::kOffloadAll, "offload-all", /*for_segments=*/false, /*by_name=*/false,
+    PolicyEntry{Policy::kKeep, "keep", Asked::kFirst},
+    PolicyEntry{Policy::kOffloadAll, "offload-all", Asked::kFirst, /*for_segments=*/false,
                 /*other_scheduler=*/true},
-    PolicyEntry{Policy::kOffload, "offload"},
+    PolicyEntry{Policy::kOffload, "offload", Asked::kFirst},
     PolicyEntry{Policy::kPrefetch, "prefetch"},
-    PolicyEntry{Policy::kCheckpoint, "checkpoint", /*for_segments=*/true},
-    PolicyEntry{Policy::kCheckpointNth, "checkpoint-nth", /*for_segments=*/true},
-    PolicyEntry{Policy::kCheckpointOffload, "checkpoint-offload", /*for_segments=*/true},
-    PolicyEntry{Policy::kCheckpointOffloadAll, "checkpoint-offload-all", /*for_segments=*/true,
-                /*by_name=*/true, /*other_scheduler=*/true},
-    PolicyEntry{Policy::kSelective, "selective", /*for_segments=*/true, /*by_name=*/true},
-    PolicyEntry{Policy::kKnapsack, "knapsack", /*for_segments=*/false, /*by_name=*/true},
+    PolicyEntry{Policy::kCheckpoint, "checkpoint", Asked::kFirst, /*for_segments=*/true},
+    PolicyEntry{Policy::kCheckpointNth, "checkpoint-nth", Asked::kInAll, /*for_segments=*/true},
+    PolicyEntry{Policy::kCheckpointOffload, "checkpoint-offload", Asked::kInAll,
+                /*for_segments=*/true},
+    PolicyEntry{Policy::kCheckpointOffloadAll, "checkpoint-offload-all", Asked::kByName,
+                /*for_segments=*/true, /*other_scheduler=*/true},
+    PolicyEntry{Policy::kSelective, "selective", Asked::kByName, /*for_segments=*/true},
+    PolicyEntry{Policy::kKnapsack, "knapsack", Asked::kByName},
     PolicyEntry{Policy::kBudget, "budget"},
-    PolicyEntry{Policy::kMixed, "mixed", /*for_segments=*/true},
-    PolicyEntry{Policy::kBest, "best"},
+    PolicyEntry{Policy::kMixed, "mixed", Asked::kInAll, /*for_segments=*/true},
+    PolicyEntry{Policy::kBest, "best", Asked::kFirst},
 };
+// In the place of names: all but those that re-enact other systems'.
+inline constexpr std::string_view kAllPolicies = "all";
 static_assert([] {
   for (std::size_t i = 0; i < kPolicies.size(); ++i) {
     if (kPolicies[i].policy != static_cast<Policy>(i)) return false;

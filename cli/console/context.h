@@ -24,6 +24,7 @@ struct Values {
 
 struct Context {
   ExitCode exit_code = kOk;
+  bool help_all = false;           // --help-all was typed
   std::vector<std::string> typed;  // the words of the command line, after the program's
   // Of options whose values have names. Those of type FILE need no entry.
   std::map<const CLI::Option*, std::function<Values()>> values;

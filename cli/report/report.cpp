@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cli/answer.h"
+#include "cli/console/first_options.h"
 #include "cli/console/output.h"
 #include "cli/console/progress.h"
 #include "cli/console/stop.h"
@@ -127,7 +128,7 @@ The page is one file that needs nothing else: memory over time by kind, what the
 what each stream did and what it waited for, and time against memory.
 
 Examples:
-  ferry report llama3-8b --card h100 -o llama.html   every policy that `ferry plan` has
+  ferry report llama3-8b --card h100 -o llama.html   the policies of `ferry plan`
   ferry report unet --card rtx4090 --budget 1.5GiB --policy keep,best -o unet.html
   ferry report gpt2 --card a100 --no-curve -o gpt2.html   without the curve, which takes long
   ferry report gpt2 --card rtx4090 --plan gpt2.plan -o plan.html   of a plan that was written)");
@@ -142,6 +143,10 @@ Examples:
                    "The page of this plan, which `ferry plan` wrote, and without a curve")
       ->type_name("FILE")
       ->excludes("--policy");
+  list_first(*command, context,
+             {"--card", "--budget", "--policy", "--plan", "--output", "--no-curve", "--optimizer",
+              "--optimizer-implementation", "--microbatches", "--alloc-conf", "--times",
+              "--no-modules", "--unchecked"});
   command->callback([arguments, &context] {
     listen_for_stop();
     context.exit_code = static_cast<ExitCode>(run(*arguments));

@@ -32,7 +32,9 @@ _ADVICE = re.compile("--(policy|optimizer|optimizer-implementation|card) ([^ :,\
 _ALLOCATOR = "--alloc-conf expandable_segments:True"
 _OUR_PART = "\nThe largest batch that fits is what torch_ferry.plan says, which has the model."
 
-# What is compared: for every model, and for one that calls `torch_ferry.checkpoint` as well.
+# What is compared where nobody asks for policies, and for "all"; and for a model that calls
+# `torch_ferry.checkpoint` as well.
+FIRST, FIRST_RECOMPUTING = ("keep", "offload", "best"), ("checkpoint",)
 POLICIES = ("keep", "offload", "prefetch", "budget", "best")
 RECOMPUTING = ("checkpoint", "checkpoint-nth", "checkpoint-offload", "mixed")
 
@@ -146,10 +148,10 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
     budget     device memory that the training is to run in: bytes, or text such as "20GiB". By
                default what the card leaves a process
     policies   names of those that are compared, or one name; with one alone, its plan. By default
-               "keep", "offload", "prefetch", "budget" and "best", and of a model that calls
-               `torch_ferry.checkpoint` also "checkpoint", "checkpoint-nth",
-               "checkpoint-offload" and "mixed", which recompute some of these calls. So does
-               "best" there; of other models it recomputes any operators, and no module is edited
+               "keep", "offload" and "best", and of a model that calls `torch_ferry.checkpoint` also
+               "checkpoint", which recomputes these calls. "all" is also "prefetch" and "budget",
+               and "checkpoint-nth", "checkpoint-offload" and "mixed". "best" recomputes some of
+               these calls; of other models it recomputes any operators, and no module is edited
     optimizer  whose state and step are part of the training: one of torch.optim, or "adamw",
                "adam", "momentum", "sgd", None. ("adamw_torch_fused" is understood as well.)
     optimizer_implementation
@@ -270,7 +272,9 @@ def _calls_checkpoint(program):
 def _policies(asked, program):
     calls = _calls_checkpoint(program)
     if asked is None:
-        return POLICIES + RECOMPUTING if calls else POLICIES
+        return FIRST + FIRST_RECOMPUTING * calls
+    if list(asked) == ["all"]:
+        return POLICIES + RECOMPUTING * calls
     vain = [] if calls else [policy for policy in asked if policy in RECOMPUTING]
     if vain:
         raise ValueError(f"policy {vain[0]!r} recomputes calls of torch_ferry.checkpoint, and the "

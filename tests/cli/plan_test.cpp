@@ -44,16 +44,12 @@ policy                  needs   allocated    reserved        host       step  sl
 keep                 2.00 MiB    15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -     yes        0
 offload-all          4.00 MiB    17.0 KiB    4.00 MiB    6.00 KiB    10.3 us    19.733    0.041 useless        0
 offload              2.00 MiB    15.0 KiB    2.00 MiB    12.0 KiB    6.14 us    11.726    0.085     yes        0
-prefetch             2.00 MiB    15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -     yes        0
-budget               2.00 MiB    15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -     yes        0
 best                 2.00 MiB    15.0 KiB    2.00 MiB         0 B     524 ns     1.000        -     yes        0
 
 at its peak         parameters  gradients  optimizer activations temporaries     others
 keep                  4.00 KiB        0 B        0 B    2.00 KiB    7.00 KiB   2.00 KiB
 offload-all           4.00 KiB   2.00 KiB        0 B    4.00 KiB    5.00 KiB   2.00 KiB
 offload               4.00 KiB        0 B        0 B    2.00 KiB    7.00 KiB   2.00 KiB
-prefetch              4.00 KiB        0 B        0 B    2.00 KiB    7.00 KiB   2.00 KiB
-budget                4.00 KiB        0 B        0 B    2.00 KiB    7.00 KiB   2.00 KiB
 best                  4.00 KiB        0 B        0 B    2.00 KiB    7.00 KiB   2.00 KiB
 
 offload-all: TRL's OffloadActivations, re-enacted: 6.00 KiB to the host, 4.00 KiB back
@@ -103,7 +99,7 @@ TEST_F(PlanTest, JsonForMachines) {
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["program"], "chain");
   EXPECT_EQ(json["optimizer"], "adamw");
-  ASSERT_EQ(json["rows"].size(), 6u);
+  ASSERT_EQ(json["rows"].size(), 4u);
   EXPECT_EQ(keys(json["rows"][0]), (Names{"policy",
                                           "alloc_conf",
                                           "device_peak_bytes",
@@ -396,13 +392,18 @@ TEST_F(PlanTest, RowsForSegmentsAreThereWhereSegmentsAre) {
     for (const auto& row : json["rows"]) names.push_back(row["policy"]);
     return names;
   };
-  std::vector<std::string> unasked;
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(policies(kBlocks), (Names{"keep", "offload-all", "offload", "checkpoint", "best"}));
+  EXPECT_EQ(policies(kChain), (Names{"keep", "offload-all", "offload", "best"}));
+  Names all;
   for (const PolicyEntry& each : kPolicies) {
-    if (!each.by_name) unasked.emplace_back(each.name);
+    if (each.asked != Asked::kByName) all.emplace_back(each.name);
   }
-  EXPECT_EQ(policies(kBlocks), unasked);
-  EXPECT_EQ(policies(kChain), (std::vector<std::string>{"keep", "offload-all", "offload",
-                                                        "prefetch", "budget", "best"}));
+  EXPECT_EQ(policies(std::string(" --policy all") + kBlocks), all);
+  EXPECT_EQ(policies(std::string(" --policy all") + kChain),
+            (Names{"keep", "offload-all", "offload", "prefetch", "budget", "best"}));
+  expect_refused("plan --policy all,keep" + std::string(kChain),
+                 "--policy: expected 'all' alone, or names");
   for (const PolicyEntry& each : kPolicies) {
     if (!each.for_segments) continue;
     const std::string_view policy = each.name;
@@ -417,7 +418,7 @@ TEST_F(PlanTest, RowsForSegmentsAreThereWhereSegmentsAre) {
 // Segments are calls of code of their own; operators are those of the forward itself.
 TEST_F(PlanTest, PoliciesOfOperatorsNeedSome) {
   for (const PolicyEntry& each : kPolicies) {
-    if (!each.by_name || each.other_scheduler) continue;
+    if (each.asked != Asked::kByName || each.other_scheduler) continue;
     const std::string name(each.name);
     expect_refused("plan --policy " + name + kBlocks,
                    "blocks.jsonl: policy '" + name +
@@ -435,7 +436,8 @@ TEST_F(PlanTest, RecomputesAreCounted) {
   EXPECT_NE(table.out.find("\ncheckpoint: 6 of 6 segments recomputed, 6 recomputes\n"),
             std::string::npos)
       << table.out;
-  const auto rows = nlohmann::json::parse(ferry(std::string("plan --json") + kBlocks).out)["rows"];
+  const auto rows =
+      nlohmann::json::parse(ferry(std::string("plan --json --policy all") + kBlocks).out)["rows"];
   for (const auto& row : rows) {
     const bool all = row["policy"] == "checkpoint" || row["policy"] == "checkpoint-offload";
     EXPECT_EQ(row["recomputed_segments"], all ? 3 : 0) << row;
@@ -446,7 +448,8 @@ TEST_F(PlanTest, RecomputesAreCounted) {
 TEST_F(PlanTest, APlanOfSegmentsRunsWithTheSameNumbers) {
   for (const PolicyEntry& each : kPolicies) {
     const std::string policy(each.name);
-    if (policy == "offload-all" || each.by_name) continue;  // TRL's: no plan of Ferry's
+    if (policy == "offload-all" || each.asked == Asked::kByName)
+      continue;  // TRL's: no plan of Ferry's
     for (const char* more : {" --budget 24MiB ", " --microbatches 2 --optimizer adamw "}) {
       const Result made =
           ferry("plan --json -o p.json --policy " + std::string(policy) + more + kBlocks);

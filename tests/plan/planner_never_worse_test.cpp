@@ -25,7 +25,7 @@ std::vector<Policy> policies_for(const Program& program, const Hardware& card) {
   std::vector<Policy> found;
   const bool segments = !survey(with_segments(program), card).segments.empty();
   for (const PolicyEntry& each : kPolicies) {
-    const bool runs = (segments || !each.for_segments) && !each.by_name;
+    const bool runs = (segments || !each.for_segments) && each.asked != Asked::kByName;
     if (runs && each.policy != Policy::kOffloadAll) found.push_back(each.policy);
   }
   return found;

@@ -262,7 +262,7 @@ constexpr std::int64_t kInner = std::int64_t{32} << 20;
 const std::vector<std::string> kAll = [] {
   std::vector<std::string> names;
   for (const PolicyEntry& each : kPolicies) {
-    if (!each.by_name) names.emplace_back(each.name);
+    if (each.asked != Asked::kByName) names.emplace_back(each.name);
   }
   return names;
 }();
@@ -433,7 +433,7 @@ TEST(PlannerTest, WithoutSegmentsThereIsNothingToRecompute) {
   EXPECT_TRUE(has_segments(blocks()));
   for (const PolicyEntry& each : kPolicies) {
     const std::string name(each.name);
-    if (each.by_name) continue;
+    if (each.asked == Asked::kByName) continue;
     EXPECT_EQ(error_of([&] { plan_chain(request({name})); }),
               each.for_segments
                   ? "policy '" + name +

@@ -42,6 +42,29 @@ TEST(CliTest, VersionAndHelpGoToStdout) {
   EXPECT_EQ(ferry("hardware --help").code, kOk);
 }
 
+// What is asked for first is found at a glance, and the rest is there.
+TEST(CliTest, HelpOfALongCommandListsFewOptionsAndHelpAllEveryOne) {
+  const auto options = [](const std::string& text) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find("\n  -", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  for (const std::string command : {"plan", "simulate", "report"}) {
+    const Result few = ferry(command + " --help");
+    const Result all = ferry(command + " --help-all");
+    EXPECT_EQ(few.code, kOk);
+    EXPECT_EQ(all.code, kOk);
+    EXPECT_LE(options(few.out), 15U) << few.out;
+    EXPECT_GE(options(all.out), 24U) << all.out;
+    EXPECT_NE(few.out.find("--help-all lists every option"), std::string::npos);
+    EXPECT_EQ(few.out.find("--cublas-workspace-config"), std::string::npos);
+    EXPECT_NE(all.out.find("--cublas-workspace-config"), std::string::npos);
+  }
+  // What is not listed works all the same.
+  EXPECT_EQ(ferry("simulate gpt2 --card h100 --policy keep --unchecked --segments-go-up").code,
+            kOk);
+}
+
 // Every command's help had the same examples, of all commands.
 TEST(CliTest, EachCommandHasExamplesOfItsOwn) {
   for (const std::string command :

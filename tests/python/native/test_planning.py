@@ -192,8 +192,14 @@ class Planning(unittest.TestCase):
                           budget="128MiB", optimizer="adamw", name="mine")
         self.assertEqual(("mine", "h100", 128 << 20), (plan.program, plan.card, plan.budget))
         self.assertRegex(plan.answer, "^Use keep: .* a step, 1.000 of keep's time, in ")
-        self.assertEqual(list(planning.POLICIES), [row["policy"] for row in plan.rows])
+        self.assertEqual(["keep", "offload", "best"], [row["policy"] for row in plan.rows])
         self.assertTrue(plan.row["fits"])
+
+    def test_all_policies_are_those_that_the_model_can_have(self):
+        for make, want in ((mlp, planning.POLICIES),
+                           (blocks, planning.POLICIES + planning.RECOMPUTING)):
+            plan = planned(*make(), policies="all")
+            self.assertEqual(sorted(want), sorted(row["policy"] for row in plan.rows))
 
     def test_a_saved_one_and_a_pickled_one_are_the_plan(self):
         model, x = mlp(width=128)
