@@ -1,4 +1,4 @@
-// Commands with many options: `--help` lists those that are asked for first, `--help-all` every one.
+// Commands with many options: `--help` lists those that are asked for first, `--help-all` all.
 #pragma once
 
 #include <CLI/CLI.hpp>
