@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "formats/printable.h"
+#include "cli/console/choices.h"
 #include "plan/sliced_loss.h"
 #include "plan/ways.h"
 #include "scenarios/hardware.h"
@@ -82,17 +81,20 @@ std::string line(const std::string& what, const Way& way) {
                      way.fits ? ", and fits" : "");
 }
 
-// The shipped card with the least memory on which the training fits.
-std::optional<Hardware> card_that_fits(const PolicyRequest& request, std::int64_t least_bytes) {
+// Up to three shipped cards on which the training fits, those with the least memory first.
+std::vector<std::string> cards_that_fit(const PolicyRequest& request, std::int64_t least_bytes) {
+  constexpr std::size_t kMost = 3;
   std::vector<Hardware> cards = list_hardware([](const InputError&) {});
   std::erase_if(cards, [&](const Hardware& card) { return card.usable_bytes() < least_bytes; });
   std::stable_sort(cards.begin(), cards.end(), [](const Hardware& a, const Hardware& b) {
     return a.usable_bytes() < b.usable_bytes();
   });
+  std::vector<std::string> fit;
   for (const Hardware& card : cards) {
-    if (plan::fits_on(card, request.program, request.plan)) return card;
+    if (fit.size() == kMost) break;
+    if (plan::fits_on(card, request.program, request.plan)) fit.push_back(card.name);
   }
-  return std::nullopt;
+  return fit;
 }
 
 std::string helps(const PolicyRequest& request, const plan::PolicyRow& least) {
@@ -104,13 +106,11 @@ std::string helps(const PolicyRequest& request, const plan::PolicyRow& least) {
   }
   if (ways.no_state) text += line(words(*ways.no_state, request.program), *ways.no_state);
   const bool has_whole_card = request.plan.budget_bytes >= request.hardware.usable_bytes();
-  const auto card = has_whole_card ? card_that_fits(request, least.least_bytes) : std::nullopt;
-  if (card) {
-    text += fmt::format("\n  --card {}: has {}, and it fits", card->name,
-                        format_bytes(card->usable_bytes()));
-  }
+  const std::vector<std::string> cards =
+      has_whole_card ? cards_that_fit(request, least.least_bytes) : std::vector<std::string>();
+  if (!cards.empty()) text += fmt::format("\n  --card {}: fits", listed(cards));
   return (text.empty() ? "" : "\nWhat would help, each planned:" + text) +
-         "\nThe largest batch that fits is what torch_ferry.plan says, which has the model.";
+         "\nFor the largest batch that fits call torch_ferry.plan in Python.";
 }
 
 // Kept from step to step: no policy changes it.
@@ -135,7 +135,8 @@ std::string nothing_fits(const PolicyRequest& request, const plan::PlanResult& r
   if (!least->refusal.empty() && least->least_bytes <= budget) text += " " + least->refusal + ".";
   if (held(kinds) > budget) {
     text += fmt::format(
-        " Parameters and the optimizer's state alone are {}: less of the activations cannot help.",
+        " Parameters and the optimizer's state alone are {}: less of the activations cannot help; "
+        "fewer parameters that train (LoRA) have less of both.",
         format_bytes(held(kinds)));
   }
   return text + helps(request, *least);

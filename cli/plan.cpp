@@ -39,9 +39,9 @@ void warn_of_foreign_checkpoints(const PolicyArguments& arguments, const Program
   };
   if (std::none_of(program.about.begin(), program.about.end(), is_foreign)) return;
   tell(
-      "{}: the program's segments are calls of torch.utils.checkpoint, and the plan is of "
-      "torch_ferry.checkpoint in their place. torch_ferry.transformers.OffloadCallback puts it "
-      "there as it trains, and use_checkpoint(model) of that module in a loop of your own",
+      "note: {} plans the model's checkpoints. torch_ferry.transformers.OffloadCallback carries it "
+      "out as it is; in a loop of your own call use_checkpoint(model) of that module first, for "
+      "these calls have to be torch_ferry.checkpoint's",
       arguments.output.string());
 }
 

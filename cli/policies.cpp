@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
 
 #include "cli/answer.h"
 #include "cli/certificate.h"
@@ -123,6 +125,19 @@ std::string verdict(const plan::PolicyRow& row) {
   if (!row.simulation.errors.empty()) return "failed";
   if (row.useless) return "useless";
   return row.fits ? "yes" : "no";
+}
+
+// "Captured: model GPT-2 124M, batch 8, …\n": what the answer is of. Empty: the file does not say.
+std::string captured_line(const Program& program) {
+  constexpr std::array kTold = {"model", "script", "batch", "tokens", "image", "dtype"};
+  std::string text;
+  for (const std::string_view key : kTold) {
+    for (const auto& [name, value] : program.about) {
+      if (name != key) continue;
+      text += fmt::format("{}{} {}", text.empty() ? "Captured: " : ", ", name, printable(value));
+    }
+  }
+  return text.empty() ? "" : text + ".\n";
 }
 
 // What the plan of the best row does.
@@ -250,6 +265,9 @@ PolicyRequest understand(const PolicyArguments& typed) {
   arguments.policies = chosen("--policy", typed.policies, names_or_all());
   const MicrobatchOrder order = parse_order(arguments.order);
   PolicyRequest request = understand_subject(arguments);
+  request.training = understand(with_captured(arguments.training, request.program));
+  request.plan.training = request.training.training;
+  if (arguments.microbatches == 0) arguments.microbatches = captured_microbatches(request.program);
   if (arguments.microbatches > 1) {
     try {
       request.program = with_microbatches(request.program, arguments.microbatches, order);
@@ -319,11 +337,12 @@ nlohmann::ordered_json times_json(const PolicyRequest& request) {
 }
 
 std::string to_table(const PolicyRequest& request, const plan::PlanResult& result) {
-  std::string text = fmt::format(
-      "{} on {} ({}), budget {}\nIncluded: {}; the step is {}.\n{}{}\n", request.program_name,
-      request.hardware.name, request.hardware.description, format_bytes(request.plan.budget_bytes),
-      included(request.training), step_of(request.training, request.microbatches),
-      allocator_line(request), times_line(request));
+  std::string text =
+      fmt::format("{} on {} ({}), budget {}\n{}Included: {}; the step is {}.\n{}{}\n",
+                  request.program_name, request.hardware.name, request.hardware.description,
+                  format_bytes(request.plan.budget_bytes), captured_line(request.program),
+                  included(request.training), step_of(request.training, request.microbatches),
+                  allocator_line(request), times_line(request));
   text += fmt::format("{:<18} {:>10} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>7} {:>8}\n",
                       "policy", "needs", "allocated", "reserved", "host", "step", "slowdown",
                       "overlap", "fits", "hazards");

@@ -3,7 +3,10 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +31,13 @@ const std::vector<std::string> kImplementationNames = {"foreach", "for-loop", "f
 constexpr std::array kImplementations = {sim::OptimizerImplementation::kForeach,
                                          sim::OptimizerImplementation::kForLoop,
                                          sim::OptimizerImplementation::kFused};
+
+// What the program's file says of its capture; empty: nothing.
+std::string captured(const Program& program, std::string_view key) {
+  const auto found = std::find_if(program.about.begin(), program.about.end(),
+                                  [key](const auto& line) { return line.first == key; });
+  return found == program.about.end() ? "" : found->second;
+}
 
 }  // namespace
 
@@ -62,6 +72,7 @@ void add_training_options(CLI::App& command, TrainingArguments& arguments, Conte
 
 TrainingRequest understand(const TrainingArguments& arguments) {
   TrainingRequest request;
+  request.is_captured = arguments.is_captured;
   request.by_default = arguments.optimizer.empty();
   const std::size_t optimizer = choice(
       "--optimizer", request.by_default ? kDefaultOptimizer : arguments.optimizer, kOptimizerNames);
@@ -87,6 +98,26 @@ TrainingRequest understand(const TrainingArguments& arguments) {
   return request;
 }
 
+TrainingArguments with_captured(TrainingArguments arguments, const Program& program) {
+  if (!arguments.optimizer.empty()) return arguments;
+  const std::string words = captured(program, "optimizer");
+  const std::size_t space = words.find(' ');
+  const std::string name = words.substr(0, space);
+  if (space == std::string::npos || !find_name(name, kOptimizerNames)) return arguments;
+  arguments.is_captured = true;
+  arguments.optimizer = name;
+  if (arguments.implementation.empty()) arguments.implementation = words.substr(space + 1);
+  arguments.clip_grad_norm |= !captured(program, "clipped").empty();
+  arguments.grad_scaler |= !captured(program, "scaled").empty();
+  return arguments;
+}
+
+std::int64_t captured_microbatches(const Program& program) {
+  constexpr int kMost = 4096;
+  const int count = std::atoi(captured(program, "microbatches").c_str());
+  return count >= 1 && count <= kMost ? count : 1;
+}
+
 void refuse_for_pipelines(const TrainingArguments& arguments) {
   const std::pair<const char*, bool> typed[] = {
       {"--optimizer-implementation", !arguments.implementation.empty()},
@@ -109,7 +140,9 @@ std::string included(const TrainingRequest& request) {
     return memory + " (no optimizer)";
   }
   return memory + ", the state of " + request.optimizer +
-         (request.by_default ? " (the default; or --optimizer none)" : "");
+         (request.by_default    ? " (the default; or --optimizer none)"
+          : request.is_captured ? " (the script's)"
+                                : "");
 }
 
 std::string step_of(const TrainingRequest& request, std::int64_t microbatches) {

@@ -5,6 +5,7 @@ write instead. What may be assumed is advised only where it would help: a number
 the shape of a selection cannot.
 """
 
+import contextlib
 import sys
 import traceback
 from pathlib import Path
@@ -56,9 +57,29 @@ def where_raised(error):
                  reversed([*traceback.walk_tb(error.__traceback__)]))
 
 
+@contextlib.contextmanager
+def telling_triton():
+    """A Triton kernel that is launched ends in errors of the driver's; a CaptureError says what it
+    is."""
+    try:
+        yield
+    except CaptureError:
+        raise
+    except Exception as error:
+        if not any("/triton/" in f.f_code.co_filename
+                   for f, _ in traceback.walk_tb(error.__traceback__)):
+            raise
+        raise CaptureError(
+            f"{where_raised(error)} launches a Triton kernel, and a capture sees PyTorch's own "
+            "operators alone. TRL's SFTTrainer and Liger compute their loss so on CUDA: capture "
+            "with --device cpu for an estimate, without that loss, or offload without a plan"
+        ) from error
+
+
 def _told(places):
     """`places`: (file, line) from the innermost frame outward."""
-    places = [place for place in places if not place[0].startswith((_TORCH, _HERE, "<"))]
+    places = [place for place in places
+              if not place[0].startswith((_TORCH, _HERE, "<")) and "/triton/" not in place[0]]
     own = [place for place in places if not _is_packaged(place[0])]
     told = places[:1] + [place for place in own[:1] if place != places[0]]
     return ", called from ".join(f"{file}:{line}" for file, line in told) or "the step"

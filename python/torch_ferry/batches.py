@@ -5,6 +5,7 @@ as the whole one was; what they need is nearly linear in their size, so few are 
 """
 
 import collections
+import types
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -23,10 +24,32 @@ def batch_of(inputs):
 def cut(inputs, batch, size):
     """The first `size` samples of inputs whose batch is `batch`."""
     def smaller(tensor):
-        if not tensor.dim() or tensor.shape[0] != batch:
+        other = isinstance(tensor, torch.nn.Parameter) or not tensor.dim()
+        if other or tensor.shape[0] != batch:
             return tensor
         return tensor.detach()[:size].clone().requires_grad_(tensor.requires_grad)
     return tree_map_only(torch.Tensor, smaller, inputs)
+
+
+def cut_function(function, batch, size):
+    """A function that reads fewer samples of what the given one has from outside: labels, say."""
+    if not isinstance(function, types.FunctionType):
+        return function
+    outside = function.__globals__
+    read = {name: cut(outside[name], batch, size) for name in function.__code__.co_names
+            if isinstance(outside.get(name), torch.Tensor)}
+    cells = tuple(map(lambda cell: _cut_cell(cell, batch, size), function.__closure__ or ()))
+    made = types.FunctionType(function.__code__, {**outside, **read}, function.__name__,
+                              cut(function.__defaults__, batch, size), cells)
+    made.__kwdefaults__ = cut(function.__kwdefaults__, batch, size)
+    return made
+
+
+def _cut_cell(cell, batch, size):
+    try:
+        return types.CellType(cut(cell.cell_contents, batch, size))
+    except ValueError:  # it is empty yet
+        return cell
 
 
 def largest(least, batch, least_bytes, budget):

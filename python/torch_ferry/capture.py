@@ -45,10 +45,11 @@ def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", 
     assume: what to take for values that are asked for and not known (values.ASSUMPTIONS); what was
     assumed, and for which lines, is in the program's `about`."""
     import torch
+    from .asking import telling_triton
     from .recorder import Recorder
     from .untouched import untouched
 
-    with untouched(module, inputs, loss_fn), _device(device, capability):
+    with telling_triton(), untouched(module, inputs, loss_fn), _device(device, capability):
         mode = fake_mode_of(module, assume)
         module, inputs, moved = _to_fakes(mode, module, inputs, device)
         recorder = Recorder(mode, device, moved)

@@ -24,17 +24,20 @@ class Conditions:
     """What decides on a step's saved tensors beside its code; texts, but for the mode."""
 
     training: bool
+    device: str  # "": there is none
     autocast: str  # "": not known
     dtypes: str
     inputs: tuple
     cache: bool  # of keys and values, of Hugging Face's models; None: of others
 
     @staticmethod
-    def of(module, inputs, autocast):
+    def of(module, inputs, autocast, device=None):
+        """`device`: that of the plan; by default the module's own."""
         tensors = [leaf for leaf in tree_flatten_with_path(inputs)[0]
                    if isinstance(leaf[1], torch.Tensor)]
+        device = device or device_of(module)
         dtypes = sorted({_short(each.dtype) for each in module.parameters()})
-        return Conditions(module.training, autocast, " ".join(dtypes),
+        return Conditions(module.training, device, autocast, " ".join(dtypes),
                           tuple(f"{_name(path)}{_shown(leaf)}" for path, leaf in tensors),
                           getattr(getattr(module, "config", None), "use_cache", None))
 
@@ -42,7 +45,8 @@ class Conditions:
         inputs = ", ".join(self.inputs[:_MANY]) + (", …" if len(self.inputs) > _MANY else "")
         said = ["train mode" if self.training else "eval mode", self.autocast,
                 "" if self.cache is None else f"use_cache={self.cache}",
-                f"parameters {self.dtypes or 'none'}", f"inputs {inputs or 'none'}"]
+                f"parameters {self.dtypes or 'none'}", f"inputs {inputs or 'none'}",
+                f"on {self.device}"]
         return ", ".join(filter(None, said))
 
 
@@ -50,6 +54,11 @@ def autocast_on(device):
     if not torch.is_autocast_enabled(device):
         return "no autocast"
     return f"autocast to {_short(torch.get_autocast_dtype(device))}"
+
+
+def device_of(module):
+    first = next(iter([*module.parameters(), *module.buffers()]), None)
+    return "cpu" if first is None else first.device.type
 
 
 def explain(error, planned):
@@ -80,8 +89,7 @@ def _conditions(frames):
         module = frame.f_locals.get("self")
         if frame.f_code.co_name == "_call_impl" and isinstance(module, nn.Module):
             args, kwargs = frame.f_locals.get("args", ()), frame.f_locals.get("kwargs", {})
-            first = next(iter([*module.parameters(), *module.buffers()]), None)
-            device = "cpu" if first is None else first.device.type
+            device = device_of(module)
             # One that was entered within the guard is left by now.
             autocast = autocast_on(device) if torch.is_autocast_enabled(device) else ""
             return Conditions.of(module, (*args, kwargs) if kwargs else args, autocast)
@@ -93,6 +101,10 @@ def _advice(text, frames, planned, here):
            for frame in frames):
         return "A guard is around one forward, and not around a backward: close it before."
     if planned is not None and here is not None:
+        if planned.device != here.device:
+            return (f"Kernels of {planned.device} save other tensors than those of {here.device}: "
+                    f'give ferry.plan device="{here.device}", or the capture --device '
+                    f"{here.device}.")
         if planned.training != here.training:
             return ("Plan the model in the mode in which it runs: model.train() for the training, "
                     "or model.eval() for what is trained without dropout.")
@@ -102,7 +114,9 @@ def _advice(text, frames, planned, here):
             return ("A Trainer trains without a cache of keys and values: set "
                     "model.config.use_cache = False before ferry.plan.")
         dtypes = re.search(r"the plan has (\w+) .* the model saves (\w+) ", text)
-        if here.autocast and planned.autocast != here.autocast or dtypes and dtypes[1] != dtypes[2]:
+        autocast = here.autocast and planned.autocast != here.autocast
+        if autocast or dtypes and {dtypes[1], dtypes[2]} <= {"f32", "bf16", "f16"} and \
+                dtypes[1] != dtypes[2]:
             return "Call ferry.plan under the torch.autocast that the training has."
     if "the plan ends before it" in text:
         return ("One guard is one forward: under gradient accumulation open it for each, and close "

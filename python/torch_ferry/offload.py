@@ -20,7 +20,7 @@ from .sizes import size
 
 atexit.register(_C.finish_offloads)
 
-_SIZES = ("window", "prefetch", "hold", "min_bytes", "disk_bytes_max")
+SIZES = ("window", "prefetch", "hold", "min_bytes", "disk_bytes_max")
 # What a plan has of its own.
 _PLANNED = ("window", "prefetch", "hold", "window_tensors", "prefetch_tensors", "min_bytes",
             "pinned")
@@ -83,7 +83,7 @@ class Offload:
                  parameters=True, log=None, trace=None, plan=None, other_shapes=None):
         options = {name: value for name, value in locals().items()
                    if value is not None and name not in ("self", "exempt", "parameters", "plan")}
-        for name in _SIZES:
+        for name in SIZES:
             if name in options:
                 options[name] = size(options[name], name)
         if "disk" in options:

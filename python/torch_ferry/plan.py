@@ -30,7 +30,7 @@ _OPTION = re.compile(
 # What an answer advises on the command line, as arguments of `plan`.
 _ADVICE = re.compile("--(policy|optimizer|optimizer-implementation|card) ([^ :,\n]+)")
 _ALLOCATOR = "--alloc-conf expandable_segments:True"
-_OUR_PART = "\nThe largest batch that fits is what torch_ferry.plan says, which has the model."
+_OUR_PART = "\nFor the largest batch that fits call torch_ferry.plan in Python."
 
 # What is compared where nobody asks for policies, and for "all"; and for a model that calls
 # `torch_ferry.checkpoint` as well.
@@ -175,13 +175,19 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
     elif not isinstance(inputs, (tuple, list)):
         inputs = (inputs,)
     device = _device_of(model, device)
-    conditions = Conditions.of(model, inputs, autocast_on(device))
+    conditions = Conditions.of(model, inputs, autocast_on(device), device)
 
-    def captured(some):
-        return capture.capture(model, some, loss_fn, name=name or type(model).__name__,
+    batch = batches.batch_of(inputs)
+
+    def captured(size=batch):
+        some, loss = inputs, loss_fn
+        if size != batch:
+            some = batches.cut(inputs, batch, size)
+            loss = batches.cut_function(loss_fn, batch, size)
+        return capture.capture(model, some, loss, name=name or type(model).__name__,
                                device=device, capability=request.capability)
 
-    return request.planned(captured, inputs, conditions)
+    return request.planned(captured, batch, conditions)
 
 
 class Request:
@@ -191,6 +197,7 @@ class Request:
                  clips=False):
         self.card, self.capability = os.fspath(card), _capability(_hardware(os.fspath(card)))
         self.policies = (policies,) if isinstance(policies, str) else policies
+        _check_names(self.policies)
         optimizer, implementation = optimizers.understood(optimizer, implementation)
         self.options = [f"--card={self.card}", "--no-modules"]
         if budget is not None:
@@ -201,10 +208,10 @@ class Request:
             self.options.append(f"--microbatches={microbatches}")
         self.options += ["--clip-grad-norm"] * clips
 
-    def planned(self, captured, inputs, conditions):
-        """The Plan of the step `captured(inputs)`, a program. Where nothing fits it is captured
-        with fewer samples, too."""
-        program = captured(inputs)
+    def planned(self, captured, batch, conditions):
+        """The Plan of the step `captured()`, a program. Where nothing fits it is captured with
+        fewer samples than `batch`, too, as `captured(size)`."""
+        program = captured()
         if "checkpoints" in program.about:  # which recompute in any case, and hide what they save
             raise CaptureError(
                 "the model calls torch.utils.checkpoint, and a plan cannot say which of these "
@@ -224,21 +231,20 @@ class Request:
             if not made:
                 raise DoesNotFit(said)
             parts = [f"{made.program} on {made.card}: {made.answer}",
-                     self._largest_batch(captured, inputs, made)]
+                     self._largest_batch(captured, batch, made)]
             raise DoesNotFit("\n".join(filter(None, parts)), made)
         return made
 
-    def _largest_batch(self, captured, inputs, made):
-        """A sentence; "" where the step has no batch, or is another one with fewer samples."""
-        batch = batches.batch_of(inputs)
+    def _largest_batch(self, captured, batch, made):
+        """A sentence; "" where the step has no batch."""
         if not batch or batch == 1:
             return ""
         try:
-            size, needed = batches.largest(
-                lambda count: self._least(captured(batches.cut(inputs, batch, count))), batch,
-                made.row["least_bytes"], made.budget)
-        except Exception:  # the model's own, say: it is no answer to what was asked
-            return ""
+            size, needed = batches.largest(lambda count: self._least(captured(count)), batch,
+                                           made.row["least_bytes"], made.budget)
+        except Exception as error:  # it is no answer to what was asked
+            return ("The largest batch was not found: with fewer samples the step raised "
+                    f"{type(error).__name__}: {_first_line(error)}")
         if not size:
             return f"No smaller batch fits: one sample needs {_bytes(needed)}."
         return f"The largest batch that fits is {size} of these {batch}: it needs {_bytes(needed)}."
@@ -254,9 +260,23 @@ class Request:
         return (min(row["least_bytes"] for row in rows), any(row["fits"] for row in rows))
 
 
+def _first_line(error, most=200):
+    return str(error).partition("\n")[0][:most]
+
+
 def _hardware(card):
     """What `ferry hardware` has of it."""
     return _ferry("hardware", "--json", "--", card)[1]["hardware"][0]
+
+
+def _check_names(policies):
+    """Raises what the command says of a name that is no policy's, before a step is captured."""
+    try:
+        # It looks at names before it looks for the program.
+        _ferry("simulate", "no.jsonl", "--card=h100", "--policy=" + ",".join(policies or ("all",)))
+    except ValueError as error:
+        if str(error).startswith("policy:"):
+            raise
 
 
 def _capability(hardware):

@@ -21,7 +21,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data import DataLoader
 
 from . import reach
-from .asking import asking_line
+from .asking import asking_line, telling_triton
 from .optimizers import implementation_of
 from .program import CaptureError
 from .recorder import Recorder
@@ -50,8 +50,8 @@ class Script:
 
     def run(self):
         self.mode.assumed |= {"zeros"}
-        with untouched(*reach.modules()), self.recorder.listening(), self._around_modules(), \
-                self._around_backward(), self._around_optimizers(), self._as_a_program(), \
+        with telling_triton(), untouched(*reach.modules()), self.recorder.listening(), \
+                self._around_modules(), self._around_backward(), self._around_optimizers(), self._as_a_program(), \
                 contextlib.suppress(_Done):
             runpy.run_path(self.path, run_name="__main__")
         if not self.backwards:

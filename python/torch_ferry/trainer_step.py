@@ -13,7 +13,8 @@ from unittest import mock
 
 import torch
 
-from . import capture
+from . import batches, capture
+from .asking import telling_triton
 from .mismatch import Conditions
 from .plan import Request, _device_of
 from .recorder import Recorder
@@ -32,17 +33,21 @@ def plan_step(trainer, step, model, args, kwargs, *, card, budget=None, policies
     device = _device_of(model, None)
     conditions = Conditions.of(model, (_opened(args), kwargs), "")
 
-    def captured(inputs):
-        opened, keywords = inputs
+    batch = batches.batch_of((_opened(args), kwargs))
+
+    def captured(size=batch):
+        opened, keywords = _opened(args), kwargs
+        if size != batch:
+            opened, keywords = batches.cut((opened, keywords), batch, size)
         given = [type(one)(each) if _is_batch(one) else each for one, each in zip(args, opened)]
         with _as_it_was(trainer):
             return _captured(model, (given, keywords), step, device, request.capability)
 
-    return request.planned(captured, (_opened(args), kwargs), conditions)
+    return request.planned(captured, batch, conditions)
 
 
 def _captured(model, inputs, step, device, capability):
-    with untouched(model, inputs), capture._device(device, capability):
+    with telling_triton(), untouched(model, inputs), capture._device(device, capability):
         mode = ValueMode(("zeros",))
         given, kwargs = inputs
         fake, (args, kwargs), moved = capture._to_fakes(mode, model, (_opened(given), kwargs),

@@ -27,7 +27,9 @@ from . import _recording
 from ._C import PlanMismatch
 from .hf_checkpoint import calls_ours, of_hugging_face, use_checkpoint
 from .heads import leave_alone, left_alone
-from .offload import offload, run
+from .offload import SIZES, offload, run
+from .plan import Request
+from .sizes import size
 
 __all__ = ["OffloadCallback", "use_checkpoint"]
 
@@ -64,6 +66,10 @@ class OffloadCallback(TrainerCallback):
             raise TypeError(f"{next(iter(planning))}: expected card= beside it, to plan for")
         self.plan = plan if made is None else made.plan
         self._request = None if card is None else {"card": card, **planning}
+        if card is not None:  # what is wrong is told now, and not when a training has begun
+            Request(card, planning.get("budget"), planning.get("policies"), None, None, 1)
+        for name in set(options) & set(SIZES):
+            size(options[name], name)
         planned = self.plan is not None or self._request is not None
         if keep_head and planned:
             raise TypeError("keep_head: a plan decides on the head as on everything else; leave "

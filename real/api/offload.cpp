@@ -223,8 +223,8 @@ void OffloadSession::write_trace(const std::filesystem::path& path) const {
 
 std::string to_string(const OffloadMemory& memory) {
   if (memory.peak_bytes == 0) return "";
-  return "at most " + in_mebibytes(memory.peak_bytes) + " of memory in use, at least " +
-         in_mebibytes(memory.peak_without_bytes) + " had nothing moved";
+  return "peak memory " + in_mebibytes(memory.peak_bytes) + ", without moving at least " +
+         in_mebibytes(memory.peak_without_bytes);
 }
 
 Offload::Offload(OffloadOptions options)

@@ -47,14 +47,17 @@ void add_replay_statistics(py::module_& module) {
 struct Counts : OffloadStatistics {
   std::int64_t other_forwards = 0;
   OffloadMemory memory = {};
+  bool saves_nothing = false;
 };
 
 std::string text_of(const Counts& self) {
   const std::int64_t others = self.other_forwards;
-  const std::string memory = to_string(self.memory);
-  return to_string(static_cast<const OffloadStatistics&>(self)) +
-         (others == 0 ? "" : "; " + std::to_string(others) + " forwards were not the plan's") +
-         (memory.empty() ? "" : "; " + memory);
+  std::string memory = to_string(self.memory);
+  if (self.saves_nothing && self.offloaded_count > 0)
+    memory = "no memory saved (on the CPU, without a disk)";
+  return (memory.empty() ? "" : memory + "; ") +
+         to_string(static_cast<const OffloadStatistics&>(self)) +
+         (others == 0 ? "" : "; forwards that were not the plan's: " + std::to_string(others));
 }
 
 void add_offload_statistics(py::module_& module) {
@@ -190,7 +193,7 @@ void add_offload(py::module_& module) {
            [](PythonOffload& self) {
              const GilReleased released;
              return Counts{self.session().statistics(), self.session().other_forwards(),
-                           self.session().memory()};
+                           self.session().memory(), self.session().saves_nothing()};
            })
       .def("step_statistics",
            [](PythonOffload& self) {

@@ -126,7 +126,7 @@ struct OffloadMemory {
   std::int64_t peak_bytes = 0;
   std::int64_t peak_without_bytes = 0;
 };
-// "at most 3052.1 MiB of memory in use, at least 9310.4 MiB had nothing moved"; empty: not known.
+// "peak memory 3052.1 MiB, without moving at least 9310.4 MiB"; empty: not known.
 std::string to_string(const OffloadMemory& memory);
 
 class Offload {

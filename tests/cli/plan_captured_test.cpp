@@ -1,0 +1,69 @@
+// A program that was captured from a script is planned as the script trains, unless something else
+// is typed.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/console/exit_codes.h"
+#include "formats/program_file.h"
+#include "tests/cli/plan_folder.h"
+
+namespace ferry::cli {
+namespace {
+
+class PlanCapturedTest : public PlanFolder {
+ protected:
+  PlanCapturedTest() {
+    Program program = test::chain({});
+    program.about = {{"script", "train.py"},
+                     {"optimizer", "adamw fused"},
+                     {"microbatches", "2"},
+                     {"clipped", "clip_grad_norm_"},
+                     {"batch", "8"}};
+    write("script.jsonl", to_text(program));
+    program.about = {{"optimizer", "Lion foreach"}, {"microbatches", "many"}};
+    write("other.jsonl", to_text(program));
+  }
+  // What differs where another training is meant.
+  std::string figures(const std::string& typed) {
+    const Result result = ferry("plan --json --policy keep --hardware tiny.toml " + typed);
+    EXPECT_EQ(result.code, kOk) << result.err;
+    const auto json = nlohmann::json::parse(result.out);
+    const auto& row = json["rows"][0];
+    return json["optimizer"].dump() + json["microbatches"].dump() + row["optimizer_ns"].dump() +
+           row["peak_bytes"].dump() + row["step_ns"].dump();
+  }
+};
+
+TEST_F(PlanCapturedTest, TheScriptsTrainingIsPlanned) {
+  const std::string said = figures("script.jsonl");
+  EXPECT_EQ(said, figures("chain.jsonl --optimizer adamw --optimizer-implementation fused "
+                          "--microbatches 2 --clip-grad-norm"));
+  EXPECT_NE(said, figures("chain.jsonl"));
+  const std::string table = ferry("plan script.jsonl --hardware tiny.toml --policy keep").out;
+  EXPECT_NE(table.find("\nCaptured: script train.py, batch 8.\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("the state of adamw (the script's); the step is 2 micro-batches"),
+            std::string::npos)
+      << table;
+}
+
+TEST_F(PlanCapturedTest, WhatIsTypedCounts) {
+  EXPECT_EQ(figures("script.jsonl --optimizer sgd --microbatches 3"),
+            figures("chain.jsonl --optimizer sgd --microbatches 3"));
+  EXPECT_EQ(figures("script.jsonl --optimizer-implementation foreach"),
+            figures("chain.jsonl --optimizer adamw --optimizer-implementation foreach "
+                    "--microbatches 2 --clip-grad-norm"));
+}
+
+TEST_F(PlanCapturedTest, WhatIsNotKnownIsAsIfTheFileDidNotSay) {
+  EXPECT_EQ(figures("other.jsonl"), figures("chain.jsonl"));
+}
+
+TEST_F(PlanCapturedTest, APlanOfItRunsOnIt) {
+  ASSERT_EQ(ferry("plan script.jsonl --hardware tiny.toml --policy offload -o p.json").code, kOk);
+  EXPECT_EQ(ferry("simulate script.jsonl --hardware tiny.toml --plan p.json").code, kOk);
+}
+
+}  // namespace
+}  // namespace ferry::cli
