@@ -51,8 +51,8 @@ class Script:
     def run(self):
         self.mode.assumed |= {"zeros"}
         with telling_triton(), untouched(*reach.modules()), self.recorder.listening(), \
-                self._around_modules(), self._around_backward(), self._around_optimizers(), self._as_a_program(), \
-                contextlib.suppress(_Done):
+                self._around_modules(), self._around_backward(), self._around_optimizers(), \
+                self._as_a_program(), contextlib.suppress(_Done):
             runpy.run_path(self.path, run_name="__main__")
         if not self.backwards:
             raise CaptureError(f"{self.path} came to its end without a backward of what a module "
