@@ -36,7 +36,10 @@ std::optional<InUse> allocated(c10::Device device) {
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   auto* const allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
   if (allocator == nullptr || !allocator->initialized()) return std::nullopt;
-  const auto stats = allocator->getDeviceStats(device.index()).allocated_bytes[kAll];
+  const c10::DeviceIndex index =  // of an Offload for "cuda", the current one
+      device.has_index() ? device.index()
+                         : c10::impl::getDeviceGuardImpl(device.type())->getDevice().index();
+  const auto stats = allocator->getDeviceStats(index).allocated_bytes[kAll];
   return InUse{stats.current, stats.peak};
 }
 #else  // it tells those alone that are linked with its CUDA libraries

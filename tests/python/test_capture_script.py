@@ -116,6 +116,18 @@ class Scripts(unittest.TestCase):
         self.assertNotIn("Traceback", done.stderr)
         self.assertEqual([each.name for each in self.folder.iterdir()], ["train.py"])
 
+    def test_a_triton_kernel_is_named(self):
+        with tempfile.TemporaryDirectory() as elsewhere:
+            driver = pathlib.Path(elsewhere, "triton", "launches.py")
+            driver.parent.mkdir()
+            driver.write_text("def launch():\n    assert False, 'libcuda.so cannot found'\n")
+            self.refused(
+                f"import sys, torch\nsys.path.insert(0, {str(driver.parent)!r})\nimport launches\n"
+                "model = torch.nn.Linear(4, 4).cuda()\n"
+                "loss = model(torch.ones(2, 4, device='cuda')).sum()\n"
+                "launches.launch()\nloss.backward()\n",
+                "train.py:6 launches a Triton kernel, and a capture sees PyTorch's own operators")
+
     def test_a_training_as_it_is(self):
         program, said = self.captured(TRAIN, "--", "--width", "32")
         self.assertEqual(program.about["script"], "train.py --width 32")

@@ -39,6 +39,13 @@ class OfPlanning(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "one of: a10, .*: did you mean 'rtx4090'"):
             planned(self.model, self.x, card="rtx409")
 
+    def test_a_policy_that_is_none_is_told_before_anything_is_captured(self):
+        def never(_):
+            raise AssertionError("captured")
+        for asked in ("bset", ["keep", "bset"]):
+            with self.assertRaisesRegex(ValueError, "^policy: .*did you mean 'best'"):
+                ferry.plan(self.model, self.x, never, card="h100", policies=asked)
+
     def test_one_policy_may_be_a_name(self):
         self.assertEqual("offload", planned(self.model, self.x, policies="offload").policy)
 
@@ -90,6 +97,13 @@ class OfPlans(unittest.TestCase):
         for plan in (self.plan, self.spans):
             self.refused(r"planned: train mode, .*here: eval mode, .*model\.train\(\) for the "
                          "training, or model.eval", model, self.x, plan)
+
+    def test_the_device_is_told(self):
+        model = nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.1), nn.Linear(64, 64))
+        x = torch.randn(32, 64)
+        plan = ferry.plan(model, x, loss_of, card="rtx4090", device="cuda", policies="offload")
+        self.refused(r'planned: .*on cuda\nhere: .*on cpu\nKernels of cuda .* device="cpu"',
+                     model, x, plan)
 
     def test_autocast_is_told(self):
         around = torch.autocast("cpu", dtype=torch.bfloat16)

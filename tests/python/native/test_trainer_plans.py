@@ -199,6 +199,14 @@ class Callbacks(Folder):
             with self.assertRaisesRegex(TypeError, said):
                 OffloadCallback(**wrong)
 
+    def test_what_is_wrong_is_told_before_a_training_begins(self):
+        for wrong, said in (({"card": "4090"}, "did you mean 'rtx4090'"),
+                            ({"card": CARD, "budget": "20 apples"}, "^budget: expected a size"),
+                            ({"card": CARD, "policies": "bset"}, "did you mean 'best'"),
+                            ({"card": CARD, "hold": "20 apples"}, "^hold: expected a size")):
+            with self.assertRaisesRegex(ValueError, said):
+                OffloadCallback(**wrong)
+
 
 class Checkpoints(Folder):
     def test_of_hugging_face_call_ours_and_are_theirs_again(self):
