@@ -102,10 +102,7 @@ Examples:
   add_pipeline_options(*command, *pipeline, context);
   add_pareto_option(*command, *pareto);
   command->get_option("--policy")
-      ->description("all, " + list_of_policies() +
-                    " (default: the five of these that are asked "
-                    "for first); with --stages: " +
-                    list_of_pipeline_policies());
+      ->description(policy_choices() + "; with --stages: " + list_of_pipeline_policies());
   list_first(*command, context,
              {"--card", "--budget", "--policy", "--optimizer", "--optimizer-implementation",
               "--microbatches", "--alloc-conf", "--times", "--no-modules", "--unchecked", "--json",

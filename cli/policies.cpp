@@ -160,6 +160,15 @@ std::string words_line(const PolicyRequest& request, const plan::PlanResult& res
 
 }  // namespace
 
+std::string policy_choices() {
+  std::string first;
+  for (const PolicyEntry& each : kPolicies) {
+    if (each.asked != Asked::kFirst) continue;
+    first += (first.empty() ? "" : ", ") + std::string(each.name);
+  }
+  return "all, " + list_of_policies() + " (default: " + first + ")";
+}
+
 void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& context) {
   CLI::Option* program = command
                              .add_option("program", arguments.subject,
@@ -172,10 +181,8 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
       ->type_name("24GiB");
   command.add_flag("--allocated", arguments.allocated,
                    "The budget is of allocated bytes, as if the allocator had no fragments");
-  CLI::Option* policy = command
-                            .add_option("--policy", arguments.policies,
-                                        "all, " + list_of_policies() +
-                                            " (default: the five that are asked for first)")
+  CLI::Option* policy = command.add_option("--policy", arguments.policies,
+                                           policy_choices())
                             ->type_name("NAME")
                             ->delimiter(',')
                             ->allow_extra_args(false);  // the next argument is the program

@@ -63,6 +63,8 @@ struct PolicyRequest {
   TimesUsed times_used;
 };
 
+// What --policy may be, and what it is by default.
+std::string policy_choices();
 void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& context);
 
 // Understands part of a request: the program, the card, the budget, the optimizer and whether to
