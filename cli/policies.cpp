@@ -50,7 +50,7 @@ MicrobatchOrder parse_order(const std::string& name) {
 
 std::vector<std::string> names_or_all() {
   std::vector<std::string> names = policy_names();
-  names.emplace_back(kAllPolicies);
+  names.emplace(names.begin(), kAllPolicies);
   return names;
 }
 

@@ -11,18 +11,24 @@
 namespace ferry::cli {
 
 // To be called once all options of the command are there. `first`: names of some, as "--card".
-inline void list_first(CLI::App& command, const Context& context,
+inline void list_first(CLI::App& command, Context& context,
                        std::initializer_list<const char*> first) {
-  if (context.help_all) return;
   for (CLI::Option* option : command.get_options()) {
     const bool listed = std::any_of(first.begin(), first.end(), [option](const std::string& name) {
       return option->check_name(name);
     });
     if (!listed && !option->get_positional() && option != command.get_help_ptr()) {
-      option->group("");  // CLI11 hides such a group
+      context.further.push_back(option);
     }
   }
-  command.footer("\n--help-all lists every option.\n" + command.get_footer());
+  if (!context.help_all)
+    command.footer("\n--help-all lists every option.\n" + command.get_footer());
+}
+
+// To be called before help is printed: an option that CLI11 hides has no name in its errors.
+inline void hide_further(const Context& context) {
+  if (context.help_all) return;
+  for (CLI::Option* option : context.further) option->group("");
 }
 
 }  // namespace ferry::cli

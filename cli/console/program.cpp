@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/console/first_options.h"
 #include "cli/console/messages.h"
 #include "formats/error.h"
 #include "formats/nearest.h"
@@ -85,6 +86,7 @@ int parse_and_run(int argc, char** argv, const Program& program) {
     std::reverse(words.begin(), words.end());  // as CLI11 takes them
     app.parse(std::move(words));
   } catch (const CLI::Success& asked) {  // --help and --version
+    hide_further(context);
     app.exit(asked);
     return kOk;
   } catch (const CLI::ParseError& error) {

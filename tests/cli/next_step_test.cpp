@@ -47,9 +47,12 @@ TEST_F(NextStepTest, AModelThatNobodyEditsIsPlannedWithoutModules) {
   const std::vector<std::string> told = steps(typed);
   ASSERT_FALSE(told.empty());
   EXPECT_EQ(told[0], "ferry " + typed + " --json --no-modules -o gpt2.plan");
-  const std::string asked = typed + " --policy checkpoint";
-  EXPECT_EQ(steps(asked)[0].substr(0, 52), "# the model has to call torch_ferry.checkpoint for e");
-  EXPECT_EQ(steps(asked)[1], "ferry " + asked + " --json -o gpt2.plan");
+  const std::string asked =
+      "plan gpt2 --card rtx4090 --budget 6400MiB --unchecked --policy checkpoint";
+  const std::vector<std::string> edited = steps(asked);
+  ASSERT_EQ(edited.size(), 4U);
+  EXPECT_EQ(edited[0].substr(0, 52), "# the model has to call torch_ferry.checkpoint for e");
+  EXPECT_EQ(edited[1], "ferry " + asked + " --json -o gpt2.plan");
 }
 
 TEST_F(NextStepTest, NothingIsToTypeWhereNothingFitsOrAllIsKept) {

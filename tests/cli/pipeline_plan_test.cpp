@@ -217,7 +217,7 @@ TEST_F(PipelinePlanTest, WrongUsageIsTwo) {
       {"--stages 2 --policy magic",
        "--policy: expected keep, checkpoint, offload or per-stage, got 'magic'"},
       {"--stages 2 --policy keep,budget", "--policy: expected keep, checkpoint, offload"},
-      {"--policy per-stage", "--policy: expected keep, offload-all"},
+      {"--policy per-stage", "--policy: expected all, keep, offload-all"},
       {"--stages 2 --schedule zigzag",
        "--schedule: expected gpipe, 1f1b or interleaved, got 'zigzag'"},
       {"--stages 2 --balance luck", "--balance: expected time or memory, got 'luck'"},

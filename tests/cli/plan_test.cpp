@@ -258,8 +258,8 @@ TEST_F(PlanTest, WrongUsageIsTwo) {
   expect_refused("plan", "program is required");
   expect_refused("plan --nonsense", "");
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"--policy magic", "--policy: expected " + list_of_policies() + ", got 'magic'"},
-      {"--policy keep,magic", "--policy: expected keep"},
+      {"--policy magic", "--policy: expected all, " + list_of_policies() + ", got 'magic'"},
+      {"--policy keep,magic", "--policy: expected all, keep"},
       {"--budget 24Gb", "--budget: expected a size such as 24GiB"},
       {"--budget 0", "--budget: expected more than 0"},
       {"--budget -5", "--budget: expected a size"},

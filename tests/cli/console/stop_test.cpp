@@ -66,7 +66,7 @@ TEST_F(StopTest, CheckTellsWhatItJudgedOfAPipeThatStaysOpen) {
 }
 
 TEST_F(StopTest, PlanTellsTheRowsThatAreReadyAndWritesNoPlan) {
-  Terminal plan(ferry("plan llama3-8b --hardware h100 --budget 40GiB -o best.plan"));
+  Terminal plan(ferry("plan llama3-8b --hardware h100 --budget 40GiB --policy all -o best.plan"));
   ASSERT_TRUE(plan.shows("  prefetch")) << plan.shown();  // the first search, after three rows
   plan.press_ctrl_c();
   EXPECT_EQ(plan.end(), kInterrupted);

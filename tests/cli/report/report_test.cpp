@@ -116,7 +116,9 @@ TEST_F(ReportTest, ItsDataIsWhatPlanPrints) {
     SCOPED_TRACE(arguments);
     const Json data = data_of(arguments);
     const std::string plan = arguments.substr(0, arguments.find(" --no-curve"));
-    EXPECT_EQ(data.at("plan"), Json::parse(ferry("plan --json" + plan).out));
+    Json printed = Json::parse(ferry("plan --json" + plan).out);
+    printed.erase("next_steps");  // a page is looked at
+    EXPECT_EQ(data.at("plan"), printed);
     if (arguments.find("--no-curve") == std::string::npos) {
       const std::string subject = arguments.substr(0, arguments.find(" --budget"));
       EXPECT_EQ(data.at("curve"), Json::parse(ferry("plan --pareto --json" + subject).out));
