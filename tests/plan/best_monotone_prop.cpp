@@ -43,7 +43,7 @@ struct Campaign {
     request.check = false;
     if (draws.one_in(2)) request.judged = Judged::kAllocated;
     std::optional<sim::Time> least;
-    for (std::int64_t part = kParts / 4; part <= kParts; ++part) {
+    for (std::int64_t part = kParts / 4; part <= kParts; part += lists ? 1 : 2) {
       request.budget_bytes = keep / kParts * part;
       const PlanResult result = plan(program, card, request);
       const PolicyRow& row = result.rows.front();

@@ -235,7 +235,7 @@ struct Campaign {
 };
 
 TEST(BestProp, AgainstAllPlansOfSmallPrograms) {
-  const int programs = test::asked_programs(6);
+  const int programs = test::asked_programs(4);
   Campaign campaign;
   for (int number = 0; number < programs; ++number) campaign.try_program(number);
   EXPECT_EQ(campaign.below_bound, 0u);

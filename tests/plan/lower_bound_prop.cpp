@@ -64,7 +64,7 @@ KeepTrace with_all_held(KeepTrace trace) {
 TEST(LowerBoundProp, NoPlanOfASmallProgramBeatsIt) {
   std::size_t runs = 0;
   int beat_slower_link = 0, beat_fewer_bytes = 0, beat_all_held = 0;
-  const int programs = test::asked_programs(500);
+  const int programs = test::asked_programs(300);
   for (int number = 0; number < programs; ++number) {
     choices::Draws draws(20, static_cast<std::uint64_t>(number));
     const Subject subject = small_subject(draws);
@@ -115,7 +115,7 @@ std::vector<Ran> spanned_runs(const Subject& subject, choices::Draws& draws) {
 
 TEST(LowerBoundProp, NoSpansOfASmallProgramBeatIt) {
   int beat_fewer_bytes = 0, beat_slower_link = 0;
-  const int programs = test::asked_programs(60);
+  const int programs = test::asked_programs(36);
   for (int number = 0; number < programs; ++number) {
     choices::Draws draws(23, static_cast<std::uint64_t>(number));
     const Subject subject = small_subject(draws);
@@ -154,7 +154,7 @@ Subject graph_subject(choices::Draws& draws) {
 
 TEST(LowerBoundProp, NoSpansOfASmallGraphBeatIt) {
   int beat_fewer_bytes = 0;
-  const int programs = test::asked_programs(100);
+  const int programs = test::asked_programs(60);
   for (int number = 0; number < programs; ++number) {
     choices::Draws draws(24, static_cast<std::uint64_t>(number));
     const Subject subject = graph_subject(draws);
