@@ -108,15 +108,14 @@ std::string helps(const PolicyRequest& request, const plan::PolicyRow& least) {
   const bool has_whole_card = request.plan.budget_bytes >= request.hardware.usable_bytes();
   const std::vector<std::string> cards =
       has_whole_card ? cards_that_fit(request, least.least_bytes) : std::vector<std::string>();
-  if (!cards.empty()) text += fmt::format("\n  --card {}: fits", listed(cards));
+  if (!cards.empty()) text += fmt::format("\n  another card, {}: fits", listed(cards));
   return (text.empty() ? "" : "\nWhat would help, each planned:" + text) +
          "\nFor the largest batch that fits call torch_ferry.plan in Python.";
 }
 
-// Kept from step to step: no policy changes it.
-std::int64_t held(const KindBytes& kinds) {
-  return kinds[MemoryKind::kParameter] + kinds[MemoryKind::kOptimizer] +
-         kinds[MemoryKind::kBuffer] + kinds[MemoryKind::kInput] + kinds[MemoryKind::kWorkspace];
+// No policy changes it.
+std::int64_t parameters_and_state(const KindBytes& kinds) {
+  return kinds[MemoryKind::kParameter] + kinds[MemoryKind::kOptimizer];
 }
 
 }  // namespace
@@ -133,11 +132,11 @@ std::string nothing_fits(const PolicyRequest& request, const plan::PlanResult& r
   }
   text += fmt::format(": {}.", made_of(kinds));
   if (!least->refusal.empty() && least->least_bytes <= budget) text += " " + least->refusal + ".";
-  if (held(kinds) > budget) {
+  if (parameters_and_state(kinds) > budget) {
     text += fmt::format(
         " Parameters and the optimizer's state alone are {}: less of the activations cannot help; "
         "fewer parameters that train (LoRA) have less of both.",
-        format_bytes(held(kinds)));
+        format_bytes(parameters_and_state(kinds)));
   }
   return text + helps(request, *least);
 }

@@ -14,6 +14,7 @@
 #include "cli/console/output.h"
 #include "cli/console/progress.h"
 #include "cli/console/stop.h"
+#include "cli/rows.h"
 #include "formats/error.h"
 #include "plan/pareto.h"
 #include "scenarios/units.h"

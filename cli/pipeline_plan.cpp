@@ -15,6 +15,7 @@
 #include "cli/console/output.h"
 #include "cli/console/progress.h"
 #include "cli/console/stop.h"
+#include "cli/rows.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/staged_plan.h"

@@ -13,6 +13,7 @@
 #include "cli/pareto_plan.h"
 #include "cli/pipeline_plan.h"
 #include "cli/policies.h"
+#include "cli/rows.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/plan_file.h"
@@ -105,8 +106,8 @@ Examples:
       ->description(policy_choices() + "; with --stages: " + list_of_pipeline_policies());
   list_first(*command, context,
              {"--card", "--budget", "--policy", "--optimizer", "--optimizer-implementation",
-              "--microbatches", "--alloc-conf", "--times", "--no-modules", "--unchecked", "--json",
-              "--output", "--pareto", "--stages"});
+              "--microbatches", "--alloc-conf", "--times", "--no-modules", "--json", "--output",
+              "--pareto", "--stages"});
   command->callback([arguments, pipeline, pareto, &context] {
     listen_for_stop();
     arguments->typed = context.typed;

@@ -1,9 +1,8 @@
-// Common parts of `ferry simulate` and `ferry plan`: the request as typed, and the table.
+// What `ferry plan`, `ferry simulate` and `ferry report` are asked: as typed, and as understood.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -73,19 +72,5 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
 PolicyRequest understand_subject(PolicyArguments& arguments);
 // Understands all of it.
 PolicyRequest understand(const PolicyArguments& arguments);
-
-// "times: 812 of 830 ops measured (mine.times.jsonl)\n"; empty without a table.
-std::string times_line(const PolicyRequest& request);
-// The same for machines; null without a table.
-nlohmann::ordered_json times_json(const PolicyRequest& request);
-std::string to_table(const PolicyRequest& request, const plan::PlanResult& result);
-nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanResult& result);
-
-// Prints the table or the JSON on stdout and errors on stderr; returns the exit code. `written`:
-// the row whose plan is in the output file; null: none is.
-int report(const PolicyArguments& arguments, const PolicyRequest& request,
-           const plan::PlanResult& result, const plan::PolicyRow* written = nullptr);
-// Prints what went wrong in rows on stderr; returns the exit code, which is `code` if nothing did.
-int told_faults(const PolicyRequest& request, const std::vector<plan::PolicyRow>& rows, int code);
 
 }  // namespace ferry::cli

@@ -12,6 +12,7 @@
 #include "cli/console/stop.h"
 #include "cli/plan_run.h"
 #include "cli/policies.h"
+#include "cli/rows.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "formats/trace_write.h"
@@ -96,10 +97,10 @@ Examples:
       ->add_option("--snapshot", arguments->snapshot,
                    "Write the device's memory here, as PyTorch's memory snapshots have it")
       ->type_name("FILE");
-  list_first(*command, context,
-             {"--card", "--budget", "--policy", "--plan", "--optimizer",
-              "--optimizer-implementation", "--microbatches", "--alloc-conf", "--times",
-              "--unchecked", "--json", "--log", "--trace", "--snapshot"});
+  list_first(
+      *command, context,
+      {"--card", "--budget", "--policy", "--plan", "--optimizer", "--optimizer-implementation",
+       "--microbatches", "--alloc-conf", "--times", "--json", "--log", "--trace", "--snapshot"});
   command->callback([arguments, &context] {
     listen_for_stop();
     context.exit_code = static_cast<ExitCode>(print_simulation(*arguments));

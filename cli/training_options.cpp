@@ -101,12 +101,19 @@ TrainingRequest understand(const TrainingArguments& arguments) {
 TrainingArguments with_captured(TrainingArguments arguments, const Program& program) {
   if (!arguments.optimizer.empty()) return arguments;
   const std::string words = captured(program, "optimizer");
-  const std::size_t space = words.find(' ');
+  if (words.empty() && !captured(program, "script").empty()) {
+    arguments.optimizer = "none";  // the script came to its end without one
+    return arguments;
+  }
+  const std::size_t space = std::min(words.find(' '), words.size());
   const std::string name = words.substr(0, space);
-  if (space == std::string::npos || !find_name(name, kOptimizerNames)) return arguments;
+  const std::string implementation = words.substr(std::min(space + 1, words.size()));
+  const bool is_known = find_name(name, kOptimizerNames).has_value() &&
+                        find_name(implementation, kImplementationNames).has_value();
+  if (!is_known) return arguments;  // of another library
   arguments.is_captured = true;
   arguments.optimizer = name;
-  if (arguments.implementation.empty()) arguments.implementation = words.substr(space + 1);
+  if (arguments.implementation.empty()) arguments.implementation = implementation;
   arguments.clip_grad_norm |= !captured(program, "clipped").empty();
   arguments.grad_scaler |= !captured(program, "scaled").empty();
   return arguments;

@@ -6,14 +6,10 @@
 #include <variant>
 #include <vector>
 
+#include "formats/layout.h"
+
 namespace ferry::plan {
 namespace {
-
-std::int64_t elements(const Layout& layout) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : layout.shape) count *= size;
-  return count;
-}
 
 bool is_floating(DType dtype) { return dtype <= DType::kF8; }
 
@@ -22,7 +18,7 @@ bool is_floating(DType dtype) { return dtype <= DType::kF8; }
 std::optional<std::size_t> classes_in(const Layout& layout, const Loss& loss) {
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
     if (layout.shape[i] != loss.classes || layout.strides[i] != 1) continue;
-    const std::int64_t rows = elements(layout) / loss.classes;
+    const std::int64_t rows = numel(layout.shape) / loss.classes;
     const bool near = 2 * rows > loss.rows && rows <= 2 * loss.rows;  // a shift leaves some out
     if (near && is_floating(layout.dtype)) return i;
   }
@@ -32,7 +28,7 @@ std::optional<std::size_t> classes_in(const Layout& layout, const Loss& loss) {
 // The rows of one slice; the classes stay first or last.
 Layout slice_of(const Layout& layout, std::size_t classes_at, const Loss& loss,
                 std::int64_t slices) {
-  const std::int64_t all = elements(layout) / loss.classes;
+  const std::int64_t all = numel(layout.shape) / loss.classes;
   const std::int64_t rows = (all + slices - 1) / slices;
   if (classes_at == 0 && layout.shape.size() > 1) {
     return {layout.dtype, {loss.classes, rows}, {1, loss.classes}, 0};
@@ -52,7 +48,7 @@ std::optional<Loss> loss_of(const Program& program) {
       const bool rows = made.shape.size() == 2 || made.shape.size() == 3;
       if (!rows || made.strides.back() != 1 || made.shape.back() == 0) continue;
       const std::int64_t classes = made.shape.back();
-      const Loss loss{op->name, elements(made) / classes, classes};
+      const Loss loss{op->name, numel(made.shape) / classes, classes};
       if (!found || loss.rows * loss.classes > found->rows * found->classes) found = loss;
     }
   }

@@ -94,7 +94,8 @@ Ways ways_to_fit(const Program& program, const Hardware& hardware, const PlanReq
   Other taken{program, plain_request(program, request)};
   const auto gives = [&](const std::optional<Way>& way, std::int64_t before) {
     const std::int64_t missing = before - request.budget_bytes;
-    return way && (way->fits || (before - way->least_bytes) * 20 >= missing);
+    // Where nothing is missing on the device, it is the host's memory that does not do.
+    return way && (way->fits || (missing > 0 && (before - way->least_bytes) * 20 >= missing));
   };
   const auto on_top = [&](WayKind kind) -> std::optional<Way> {
     Other other = taken;

@@ -43,7 +43,7 @@ struct Ways {
 bool fits_on(const Hardware& card, const Program& program, const PlanRequest& request);
 
 // `least_bytes`: what the rows of a plan of the request need at least. Nothing is checked for
-// hazards. Empty if the request's `stop` says so.
+// hazards. Those that were found by then if the request's `stop` says so.
 Ways ways_to_fit(const Program& program, const Hardware& hardware, const PlanRequest& request,
                  std::int64_t least_bytes);
 

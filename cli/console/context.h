@@ -24,7 +24,6 @@ struct Values {
 
 struct Context {
   ExitCode exit_code = kOk;
-  bool help_all = false;              // --help-all was typed
   std::vector<CLI::Option*> further;  // what --help does not list (first_options.h)
   std::vector<std::string> typed;     // the words of the command line, after the program's
   // Of options whose values have names. Those of type FILE need no entry.

@@ -13,21 +13,19 @@ namespace ferry::cli {
 // To be called once all options of the command are there. `first`: names of some, as "--card".
 inline void list_first(CLI::App& command, Context& context,
                        std::initializer_list<const char*> first) {
+  command.set_help_all_flag("--help-all", "Print every option and exit");
   for (CLI::Option* option : command.get_options()) {
     const bool listed = std::any_of(first.begin(), first.end(), [option](const std::string& name) {
       return option->check_name(name);
     });
-    if (!listed && !option->get_positional() && option != command.get_help_ptr()) {
-      context.further.push_back(option);
-    }
+    const bool is_help = option == command.get_help_ptr() || option == command.get_help_all_ptr();
+    if (!listed && !is_help && !option->get_positional()) context.further.push_back(option);
   }
-  if (!context.help_all)
-    command.footer("\n--help-all lists every option.\n" + command.get_footer());
 }
 
-// To be called before help is printed: an option that CLI11 hides has no name in its errors.
+// To be called before help is printed, and not earlier: an option that CLI11 hides has no name in
+// its errors.
 inline void hide_further(const Context& context) {
-  if (context.help_all) return;
   for (CLI::Option* option : context.further) option->group("");
 }
 

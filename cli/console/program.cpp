@@ -74,19 +74,12 @@ int parse_and_run(int argc, char** argv, const Program& program) {
   app.require_subcommand(1);
   Context context;
   context.typed.assign(argv + std::min(argc, 1), argv + argc);
-  std::vector<std::string> words = context.typed;
-  for (std::string& word : words) {
-    if (word != "--help-all") continue;
-    context.help_all = true;
-    word = "--help";
-  }
   for (const AddSubcommand add : program.subcommands) add(app, context);
   app.footer(program.footer);  // printed after the commands: before, it would be taken for theirs
   try {
-    std::reverse(words.begin(), words.end());  // as CLI11 takes them
-    app.parse(std::move(words));
-  } catch (const CLI::Success& asked) {  // --help and --version
-    hide_further(context);
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --help-all and --version
+    if (asked.get_name() == "CallForHelp") hide_further(context);
     app.exit(asked);
     return kOk;
   } catch (const CLI::ParseError& error) {

@@ -21,6 +21,7 @@
 #include "cli/policies.h"
 #include "cli/report/command.h"
 #include "cli/report/run_data.h"
+#include "cli/rows.h"
 #include "formats/atomic_file.h"
 #include "plan/pareto.h"
 #include "plan/planner.h"

@@ -24,7 +24,7 @@ class Conditions:
     """What decides on a step's saved tensors beside its code; texts, but for the mode."""
 
     training: bool
-    device: str  # "": there is none
+    device: str  # its type: "cpu", "cuda"
     autocast: str  # "": not known
     dtypes: str
     inputs: tuple
@@ -57,6 +57,7 @@ def autocast_on(device):
 
 
 def device_of(module):
+    """The type of the device that a module is on; "cpu" where it has no tensors."""
     first = next(iter([*module.parameters(), *module.buffers()]), None)
     return "cpu" if first is None else first.device.type
 

@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 
 from . import _C, _built, batches, optimizers
-from .mismatch import Conditions, autocast_on
+from .mismatch import Conditions, autocast_on, device_of
 from .program import CaptureError
 from .sizes import size
 
@@ -28,7 +28,7 @@ _PROGRAM = pathlib.Path(_built.__file__).with_name("bin") / "ferry"
 _OPTION = re.compile(
     "^--(budget|policy|optimizer|optimizer-implementation|microbatches|card):")
 # What an answer advises on the command line, as arguments of `plan`.
-_ADVICE = re.compile("--(policy|optimizer|optimizer-implementation|card) ([^ :,\n]+)")
+_ADVICE = re.compile("--(policy|optimizer|optimizer-implementation) ([^ :,\n]+)")
 _ALLOCATOR = "--alloc-conf expandable_segments:True"
 _OUR_PART = "\nFor the largest batch that fits call torch_ferry.plan in Python."
 
@@ -167,6 +167,7 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
     where no policy fits in the budget, `torch_ferry.capture.CaptureError` for a step that cannot be
     captured, and RuntimeError where the command was not built with the package.
     """
+    import torch
     from . import capture
 
     request = Request(card, budget, policies, optimizer, optimizer_implementation, microbatches)
@@ -174,9 +175,8 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
         inputs = dict(inputs)
     elif not isinstance(inputs, (tuple, list)):
         inputs = (inputs,)
-    device = _device_of(model, device)
+    device = device_of(model) if device is None else torch.device(device).type
     conditions = Conditions.of(model, inputs, autocast_on(device), device)
-
     batch = batches.batch_of(inputs)
 
     def captured(size=batch):
@@ -271,9 +271,11 @@ def _hardware(card):
 
 def _check_names(policies):
     """Raises what the command says of a name that is no policy's, before a step is captured."""
+    if policies is None:
+        return
     try:
         # It looks at names before it looks for the program.
-        _ferry("simulate", "no.jsonl", "--card=h100", "--policy=" + ",".join(policies or ("all",)))
+        _ferry("simulate", "no.jsonl", "--card=h100", "--policy=" + ",".join(policies))
     except ValueError as error:
         if str(error).startswith("policy:"):
             raise
@@ -300,14 +302,6 @@ def _policies(asked, program):
         raise ValueError(f"policy {vain[0]!r} recomputes calls of torch_ferry.checkpoint, and the "
                          "model makes none")
     return asked
-
-
-def _device_of(model, given):
-    import torch
-    if given is not None:
-        return torch.device(given).type
-    tensors = [*model.parameters(), *model.buffers()]
-    return tensors[0].device.type if tensors else "cpu"
 
 
 def _in_python(answer):

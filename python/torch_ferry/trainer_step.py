@@ -15,8 +15,8 @@ import torch
 
 from . import batches, capture
 from .asking import telling_triton
-from .mismatch import Conditions
-from .plan import Request, _device_of
+from .mismatch import Conditions, device_of
+from .plan import Request
 from .recorder import Recorder
 from .untouched import untouched
 from .values import ValueMode
@@ -30,9 +30,8 @@ def plan_step(trainer, step, model, args, kwargs, *, card, budget=None, policies
     microbatches = trainer.args.gradient_accumulation_steps
     request = Request(card, budget, policies, trainer.optimizer, None, microbatches,
                       clips=(trainer.args.max_grad_norm or 0) > 0)
-    device = _device_of(model, None)
+    device = device_of(model)
     conditions = Conditions.of(model, (_opened(args), kwargs), "")
-
     batch = batches.batch_of((_opened(args), kwargs))
 
     def captured(size=batch):

@@ -53,8 +53,9 @@ struct Counts : OffloadStatistics {
 std::string text_of(const Counts& self) {
   const std::int64_t others = self.other_forwards;
   std::string memory = to_string(self.memory);
-  if (self.saves_nothing && self.offloaded_count > 0)
+  if (self.saves_nothing && self.offloaded_count > 0) {
     memory = "no memory saved (on the CPU, without a disk)";
+  }
   return (memory.empty() ? "" : memory + "; ") +
          to_string(static_cast<const OffloadStatistics&>(self)) +
          (others == 0 ? "" : "; forwards that were not the plan's: " + std::to_string(others));

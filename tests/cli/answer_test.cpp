@@ -56,7 +56,7 @@ TEST_F(AnswerTest, WhereNothingFitsTheAnswerSaysWhatItIsMadeOfAndWhatWouldHelp) 
         "\nWhat would help, each planned:\n  --optimizer-implementation fused: needs 64.1 GiB\n  "
         "and ",
         "\n  another training: --optimizer sgd, which has no state: needs 31.7 GiB\n",
-        "\n  --card h100, h100-pcie or a100: fits\nFor the largest batch that fits call "}) {
+        "\n  another card, h100, h100-pcie or a100: fits\nFor the largest batch that fits call "}) {
     EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
   }
 }

@@ -24,6 +24,10 @@ class PlanCapturedTest : public PlanFolder {
     write("script.jsonl", to_text(program));
     program.about = {{"optimizer", "Lion foreach"}, {"microbatches", "many"}};
     write("other.jsonl", to_text(program));
+    program.about = {{"optimizer", "adamw sideways"}};
+    write("sideways.jsonl", to_text(program));
+    program.about = {{"script", "train.py"}};
+    write("none.jsonl", to_text(program));
   }
   // What differs where another training is meant.
   std::string figures(const std::string& typed) {
@@ -58,6 +62,11 @@ TEST_F(PlanCapturedTest, WhatIsTypedCounts) {
 
 TEST_F(PlanCapturedTest, WhatIsNotKnownIsAsIfTheFileDidNotSay) {
   EXPECT_EQ(figures("other.jsonl"), figures("chain.jsonl"));
+  EXPECT_EQ(figures("sideways.jsonl"), figures("chain.jsonl"));
+}
+
+TEST_F(PlanCapturedTest, AScriptWithoutAnOptimizerIsPlannedWithoutOne) {
+  EXPECT_EQ(figures("none.jsonl"), figures("chain.jsonl --optimizer none"));
 }
 
 TEST_F(PlanCapturedTest, APlanOfItRunsOnIt) {

@@ -521,6 +521,13 @@ TEST_F(PlanTest, AnErrorIsInItsRowWhichIsNoAnswer) {
   EXPECT_EQ(table.code, kViolated);
   EXPECT_NE(table.err.find(": boom\n"), std::string::npos) << table.err;
   EXPECT_TRUE(table.out.ends_with("written: p.json, the plan of keep\n")) << table.out;
+  // It has no figures, for they would be of a part of the training.
+  const std::size_t at = table.out.find("\ncheckpoint  ");
+  ASSERT_NE(at, std::string::npos) << table.out;
+  const std::string line = table.out.substr(at + 1, table.out.find('\n', at + 1) - at - 1);
+  EXPECT_NE(line.find(" failed "), std::string::npos) << line;
+  EXPECT_EQ(line.find("iB"), std::string::npos) << line;
+  EXPECT_EQ(table.out.find("\ncheckpoint  ", at + 1), std::string::npos) << table.out;
   const auto rows = nlohmann::json::parse(ferry("plan --json" + raises).out)["rows"];
   for (const auto& row : rows) {
     const bool all = row["policy"] == "checkpoint" || row["policy"] == "checkpoint-offload";

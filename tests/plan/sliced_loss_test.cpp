@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "formats/layout.h"
 #include "formats/program_file.h"
 #include "plan/planner.h"
 #include "scenarios/hardware.h"
@@ -14,12 +15,6 @@
 
 namespace ferry::plan {
 namespace {
-
-std::int64_t elements(const Layout& layout) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : layout.shape) count *= size;
-  return count;
-}
 
 TEST(SlicedLossTest, TheLossIsFoundByItsLogSoftmax) {
   const auto loss = loss_of(load_program(find_program("gpt2")));
@@ -44,8 +39,8 @@ TEST(SlicedLossTest, TensorsOfTheLogitsShapeAloneAreAnEighth) {
       EXPECT_EQ(op->flops, other.flops);
       EXPECT_EQ(op->read_bytes, other.read_bytes);
       for (std::size_t k = 0; k < op->types.size(); ++k) {
-        const std::int64_t before = elements(whole.types[op->types[k]]);
-        const std::int64_t after = elements(sliced->types[other.types[k]]);
+        const std::int64_t before = numel(whole.types[op->types[k]].shape);
+        const std::int64_t after = numel(sliced->types[other.types[k]].shape);
         const bool logits = before == std::int64_t{8192} * 50257;
         EXPECT_EQ(after, logits ? before / 8 : before) << op->name;
         fewer += logits ? 1 : 0;

@@ -89,6 +89,16 @@ TEST_F(WaysTest, ACardWithRoomIsOneOnWhichItsPlanFits) {
   EXPECT_TRUE(fits_on(find_hardware("a10"), program_, request_));
 }
 
+// The host has no room to pin what moves: less on the device is no way out.
+TEST_F(WaysTest, WhereTheHostIsTooSmallThoseThatFitAreNamedAlone) {
+  Hardware card = find_hardware("rtx4090");
+  card.host_memory_bytes = 0;
+  PlanRequest request = request_of(card, {Policy::kOffload});
+  const std::int64_t least = least_of(program_, card, request);
+  ASSERT_LE(least, request.budget_bytes);
+  for (const Way& way : ways_to_fit(program_, card, request, least).each) EXPECT_TRUE(way.fits);
+}
+
 TEST_F(WaysTest, AStopLeavesNothing) {
   request_.stop = [] { return true; };
   const Ways found = ways_to_fit(program_, card_, request_, std::int64_t{20} << 30);

@@ -56,7 +56,7 @@ TEST(CliTest, HelpOfALongCommandListsFewOptionsAndHelpAllEveryOne) {
     EXPECT_EQ(all.code, kOk);
     EXPECT_LE(options(few.out), 15U) << few.out;
     EXPECT_GE(options(all.out), 24U) << all.out;
-    EXPECT_NE(few.out.find("--help-all lists every option"), std::string::npos);
+    EXPECT_NE(few.out.find("--help-all "), std::string::npos);
     EXPECT_EQ(few.out.find("--cublas-workspace-config"), std::string::npos);
     EXPECT_NE(all.out.find("--cublas-workspace-config"), std::string::npos);
   }
