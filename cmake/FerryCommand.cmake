@@ -34,7 +34,7 @@ set(ferry_without_rapidcheck
     "needs RapidCheck, and this Ferry was built without it: install librapidcheck-dev, and build\
  again")
 include(GNUInstallDirs)
-if(SKBUILD) # all of it in the package, which uses it by itself; python/command.py is what one types
+if(FERRY_PYTHON_ONLY) # all of it in the package; python/ferry_command is what one types
   set(CMAKE_INSTALL_BINDIR torch_ferry/bin)
   set(CMAKE_INSTALL_DATADIR torch_ferry/share)
   set(ferry_scenarios_folder /usr/share/ferry/scenarios)

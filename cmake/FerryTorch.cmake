@@ -7,11 +7,11 @@
 # FERRY_TORCH is the wheel's `torch` folder; `./dev` installs one and says so. Without it (or OFF)
 # what needs LibTorch is not built, and the rest is as before. Sets FERRY_TORCH_MINOR ("2.11").
 
-# Those that Ferry is written for: 2.13 has another Node and another DebugInfoKind. ./dev installs
-# 2.11.0, which the tests run with.
-set(FERRY_TORCH_OLDEST 2.8)
-set(FERRY_TORCH_NEWEST 2.12)
+# Those that Ferry is written for. ./dev installs one of them, which the tests run with.
+set(FERRY_TORCH_OLDEST 2.10)
+set(FERRY_TORCH_NEWEST 2.15)
 set(FERRY_TORCH "" CACHE STRING "The `torch` folder of an installed PyTorch wheel, or OFF")
+set(FERRY_CUDA_HEADERS "" CACHE STRING "CUDA 13's headers, where the wheels beside torch have none")
 
 if(NOT FERRY_TORCH)
   message(STATUS "ferry: no LibTorch (FERRY_TORCH)")
@@ -35,7 +35,14 @@ elseif(DEFINED FERRY_TORCH_BUILT AND NOT FERRY_TORCH_BUILT STREQUAL FERRY_TORCH_
 endif()
 
 cmake_path(GET FERRY_TORCH PARENT_PATH ferry_site)
-set(ferry_nvidia ${ferry_site}/nvidia/cu13)
+# CUDA's headers, and its runtime for programs. What is loaded by a Python process needs neither's
+# version: it finds the runtime that torch has loaded, of CUDA 12 or 13.
+set(ferry_cuda_headers ${FERRY_CUDA_HEADERS})
+if(NOT ferry_cuda_headers)
+  set(ferry_cuda_headers ${ferry_site}/nvidia/cu13/include)
+endif()
+file(GLOB ferry_cudart ${ferry_site}/nvidia/cu13/lib/libcudart.so.13
+     ${ferry_site}/nvidia/cuda_runtime/lib/libcudart.so.12)
 
 add_library(ferry_torch INTERFACE IMPORTED GLOBAL)
 target_include_directories(ferry_torch SYSTEM INTERFACE
@@ -49,13 +56,13 @@ if(NOT FERRY_PYTHON_ONLY)
 endif()
 target_link_libraries(ferry_torch INTERFACE torch_cpu c10)
 
-if(EXISTS ${FERRY_TORCH}/lib/libtorch_cuda.so AND EXISTS ${ferry_nvidia}/include/cuda_runtime_api.h)
+if(EXISTS ${FERRY_TORCH}/lib/libtorch_cuda.so AND EXISTS ${ferry_cuda_headers}/cublas_v2.h)
   add_library(ferry_torch_cuda INTERFACE IMPORTED GLOBAL)
-  target_include_directories(ferry_torch_cuda SYSTEM INTERFACE ${ferry_nvidia}/include)
+  target_include_directories(ferry_torch_cuda SYSTEM INTERFACE ${ferry_cuda_headers})
   # Registration alone: no symbol of ours need refer to torch_cuda.
   target_link_libraries(ferry_torch_cuda INTERFACE
     ferry_torch -Wl,--push-state,--no-as-needed torch_cuda c10_cuda -Wl,--pop-state
-    ${ferry_nvidia}/lib/libcudart.so.13)
+    $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:${ferry_cudart}>)
 elseif(EXISTS ${FERRY_TORCH}/lib/libtorch_cuda.so)
-  message(STATUS "ferry: no headers of CUDA 13 in ${ferry_nvidia}: without CUDA")
+  message(STATUS "ferry: no headers of CUDA 13 in ${ferry_cuda_headers}: without CUDA")
 endif()

@@ -6,7 +6,8 @@
 * `torch_ferry.dtr`       an operator log of DTR's as a program file (standard library only)
 * `torch_ferry.summary`   what a program saves and costs (standard library only)
 
-formats/PROGRAM.md describes the file.
+formats/PROGRAM.md describes the file. Without torch what needs the standard library alone works,
+and what needs torch says so when it is asked for.
 """
 
 try:
@@ -17,14 +18,22 @@ except ImportError:  # a source tree: no module was built, and what needs none w
 if _built is not None:
     from . import _versions
 
-    _versions.require(_built)
     __version__ = _built.VERSION
-    from ._C import CheckpointError, DiskError, DiskFull, PlanMismatch, SegmentMismatch
-    from .checkpoint import (checkpoint, checkpoint_statistics, is_checkpointing,
-                             is_recomputing)
-    from .offload import Offload, no_offload, offload, replay_statistics, run
-    from .plan import DoesNotFit, Plan, plan
-    from .stream_log import stream_log
+    _missing = _versions.needs_torch(_versions.PACKAGE, __version__)
+    if _missing is not None:
+        def __getattr__(name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise ImportError(_missing)
+    else:
+        # _C is in the folder for this torch.
+        __path__.append(str(_versions.folder_for_torch(_versions.PACKAGE, __version__)))
+        from ._C import CheckpointError, DiskError, DiskFull, PlanMismatch, SegmentMismatch
+        from .checkpoint import (checkpoint, checkpoint_statistics, is_checkpointing,
+                                 is_recomputing)
+        from .offload import Offload, no_offload, offload, replay_statistics, run
+        from .plan import DoesNotFit, Plan, plan
+        from .stream_log import stream_log
 
-    from . import _cuda
-    _cuda.load()
+        from . import _cuda
+        _cuda.load()

@@ -9,10 +9,12 @@ import pathlib
 
 import torch
 
+from . import _C
+
 
 def load():
     """Whether CUDA's tensors can be offloaded, as far as this build goes."""
-    library = pathlib.Path(__file__).with_name("_C_cuda.so")
+    library = pathlib.Path(_C.__file__).with_name("_C_cuda.so")
     if torch.version.cuda is None or not library.exists():
         return False
     ctypes.CDLL(str(library))

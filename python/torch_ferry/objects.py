@@ -9,7 +9,10 @@ import functools
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
+
+from . import _versions
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
 
@@ -25,6 +28,9 @@ def load(name, sources, options, otherwise):
     folders = [pathlib.Path(__file__).parent]
     if built := os.environ.get("FERRY_PYTHON_PACKAGE"):
         folders.append(pathlib.Path(built, "torch_ferry"))
+    if torch := sys.modules.get("torch"):  # of what needs it there is one for each version
+        version = _versions.minor(torch.__version__)
+        folders += [folder / f"torch-{version}" for folder in folders]
     found = next((folder / name for folder in folders if (folder / name).exists()), None)
     return ctypes.CDLL(str(found)) if found else _compiled(name, sources, options, otherwise)
 

@@ -3,7 +3,6 @@
 #include <ATen/DeviceAccelerator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <sys/resource.h>
-#include <torch/version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +30,6 @@ std::optional<InUse> resident() {
   return InUse{pages * std::int64_t{sysconf(_SC_PAGESIZE)}, usage.ru_maxrss * kKibibyte};
 }
 
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
 std::optional<InUse> allocated(c10::Device device) {
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   auto* const allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
@@ -42,9 +40,6 @@ std::optional<InUse> allocated(c10::Device device) {
   const auto stats = allocator->getDeviceStats(index).allocated_bytes[kAll];
   return InUse{stats.current, stats.peak};
 }
-#else  // it tells those alone that are linked with its CUDA libraries
-std::optional<InUse> allocated(c10::Device /*device*/) { return std::nullopt; }
-#endif
 
 }  // namespace
 

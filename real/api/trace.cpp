@@ -1,18 +1,14 @@
 #include "real/api/trace.h"
 
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
-#include <torch/version.h>
 
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
-
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
-#include <c10/core/CachingDeviceAllocator.h>
-#endif
 
 #include "formats/kineto_file.h"
 #include "real/autograd/slots.h"
@@ -38,7 +34,6 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction&) {
   return std::make_unique<Begun>();
 }
 
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
 std::optional<Trace::Allocated> allocated_on_cuda() {
   constexpr auto kCuda = c10::DeviceType::CUDA;
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
@@ -49,9 +44,6 @@ std::optional<Trace::Allocated> allocated_on_cuda() {
   const std::int64_t bytes = allocator->getDeviceStats(device).allocated_bytes[kAll].current;
   return Trace::Allocated{static_cast<std::uint32_t>(device), now_ns(), bytes};
 }
-#else  // it tells those alone that are linked with its CUDA libraries
-std::optional<Trace::Allocated> allocated_on_cuda() { return std::nullopt; }
-#endif
 
 // Of the device that this thread computes on.
 std::optional<Trace::Allocated> allocated_now() {

@@ -39,10 +39,10 @@ at::Tensor TorchAutograd::phony(const Value& value) const {
 
 namespace {
 
-class OrderNode final : public autograd::Node {
+class OrderNode final : public OwnNode {
  public:
   OrderNode(const std::vector<at::Tensor>& inputs, TorchAutograd::NodeBackward backward)
-      : autograd::Node(autograd::collect_next_edges(inputs)), backward_(std::move(backward)) {}
+      : OwnNode(autograd::collect_next_edges(inputs)), backward_(std::move(backward)) {}
 
   autograd::variable_list apply(autograd::variable_list&& gradients) override {
     TORCH_CHECK(!c10::GradMode::is_enabled(),
@@ -55,7 +55,9 @@ class OrderNode final : public autograd::Node {
   std::string name() const override { return "ferry::Pipe"; }
 
  private:
-  const TorchAutograd::NodeBackward backward_;
+  void release() override { backward_ = nullptr; }
+
+  TorchAutograd::NodeBackward backward_;
 };
 
 }  // namespace
@@ -68,9 +70,10 @@ std::vector<at::Tensor> TorchAutograd::node(std::span<const Value> inputs,
       std::ranges::none_of(from, [&](const Value& x) { return requires_grad(x); })) {
     return outputs;
   }
-  const auto node =
-      std::shared_ptr<OrderNode>(new OrderNode(from, std::move(backward)), autograd::deleteNode);
-  return unwrapped(wrap_outputs(from, std::move(outputs), node));
+  const auto node = make_node<OrderNode>(from, std::move(backward));
+  const Outputs wrapped = wrap_outputs(from, std::move(outputs), node);
+  tell_of_new_node(node);
+  return unwrapped(wrapped);
 }
 
 }  // namespace ferry::real

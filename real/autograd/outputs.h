@@ -3,16 +3,15 @@
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/csrc/autograd/function.h>
 
 #include <algorithm>
 #include <iterator>
-#include <memory>
 #include <optional>
-#include <type_traits>
 #include <unordered_set>
 #include <utility>
 #include <vector>
+
+#include "real/autograd/node_pointer.h"
 
 namespace ferry::real {
 
@@ -27,7 +26,7 @@ using Outputs = std::vector<std::optional<at::Tensor>>;
 // Makes `outputs`, which have no graph, the outputs of `node`; without a node they stay as they
 // are. An output that is one of the inputs becomes a view of it. Undefined tensors are none.
 inline Outputs wrap_outputs(const std::vector<at::Tensor>& inputs, std::vector<at::Tensor> outputs,
-                            const std::shared_ptr<torch::autograd::Node>& node) {
+                            const NodePointer& node) {
   using torch::autograd::variable_list;
   Outputs raw;
   for (at::Tensor& output : outputs) {
@@ -40,17 +39,15 @@ inline Outputs wrap_outputs(const std::vector<at::Tensor>& inputs, std::vector<a
     TORCH_CHECK(false, "ferry: a reentrant checkpoint or a pipeline has no forward derivative");
   };
   const auto view_as_self = [](const at::Tensor& x) { return x.view_as(x); };
-  const auto wrap = [&](auto call) {
-    using None = std::unordered_set<at::TensorImpl*>;
-    if constexpr (std::is_invocable_v<decltype(call), variable_list&, None, None, Outputs&,
-                                      decltype(node), decltype(jvp), None, decltype(view_as_self),
-                                      bool>) {
-      return call(defined, {}, {}, raw, node, jvp, {}, view_as_self, /*pure_view=*/false);
-    } else {  // older than that argument
-      return call(defined, {}, {}, raw, node, jvp, {}, view_as_self);
-    }
-  };
-  return wrap(&torch::autograd::_wrap_outputs);
+  using None = std::unordered_set<at::TensorImpl*>;
+#if TORCH_VERSION_MINOR >= 14
+  NodePointer attached;  // `node`: no input is written
+  return torch::autograd::_wrap_outputs(defined, None{}, None{}, raw, node, jvp, None{},
+                                        view_as_self, /*pure_view=*/false, attached);
+#else
+  return torch::autograd::_wrap_outputs(defined, None{}, None{}, raw, node, jvp, None{},
+                                        view_as_self, /*pure_view=*/false);
+#endif
 }
 
 inline std::vector<at::Tensor> unwrapped(const Outputs& outputs) {

@@ -93,11 +93,11 @@ bool TorchAutograd::checkpoint_valid() const {
 
 namespace {
 
-class Region final : public autograd::Node {
+class Region final : public OwnNode {
  public:
   Region(const std::vector<at::Tensor>& inputs, TorchAutograd::Backward backward,
          AbsentGradient absent)
-      : autograd::Node(autograd::collect_next_edges(inputs)),
+      : OwnNode(autograd::collect_next_edges(inputs)),
         backward_(std::move(backward)),
         absent_(absent) {}
 
@@ -141,7 +141,12 @@ class Region final : public autograd::Node {
   }
 
  private:
-  const TorchAutograd::Backward backward_;
+  void release() override {
+    release_variables();
+    backward_ = nullptr;
+  }
+
+  TorchAutograd::Backward backward_;
   const AbsentGradient absent_;
   std::vector<autograd::SavedVariable> inputs_;
   std::vector<autograd::VariableInfo> outputs_;
@@ -154,13 +159,15 @@ std::vector<at::Tensor> TorchAutograd::function(std::span<const Value> inputs,
                                                 std::vector<Value> outputs, Backward backward,
                                                 AbsentGradient absent) const {
   const std::vector<Value> from(inputs.begin(), inputs.end());
-  std::shared_ptr<Region> node;
+  MadeNode<Region> node;
   if (grad_mode() && std::ranges::any_of(from, [&](const Value& x) { return requires_grad(x); })) {
-    node = std::shared_ptr<Region>(new Region(from, std::move(backward), absent),
-                                   autograd::deleteNode);
+    node = make_node<Region>(from, std::move(backward), absent);
   }
   const Outputs wrapped = wrap_outputs(from, std::move(outputs), node);
-  if (node) node->keep(from, wrapped);
+  if (node) {
+    node->keep(from, wrapped);
+    tell_of_new_node(node);
+  }
   return unwrapped(wrapped);
 }
 

@@ -1,20 +1,38 @@
 // The slots of a thread that LibTorch carries along: to the engine's threads with a backward, and
 // wherever a ThreadLocalState goes.
 //
-// They are kinds of c10::ThreadLocalDebugInfo, which takes any one-byte kind; PyTorch's own count
-// up from 0.
+// They are kinds of c10::ThreadLocalDebugInfo: up to 2.12 any byte, of which PyTorch's own count up
+// from 0; from 2.13 on the address of a name.
 #pragma once
 
 #include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/version.h>
 
 #include <cstdint>
+#include <string_view>
 
 namespace ferry::real {
 
-inline constexpr auto kHooksSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{201});
-inline constexpr auto kGraphTaskSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{202});
-inline constexpr auto kTraceSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{203});
-inline constexpr auto kOpsSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{204});
-inline constexpr auto kGeneratorSlot = static_cast<c10::DebugInfoKind>(std::uint8_t{205});
+#if TORCH_VERSION_MINOR >= 13
+
+inline constexpr std::string_view kSlotNames[] = {"ferry hooks", "ferry graph task", "ferry trace",
+                                                  "ferry ops", "ferry generator"};
+constexpr c10::DebugInfoKind slot(std::uint8_t number) {
+  return c10::DebugInfoKind(&kSlotNames[number]);
+}
+
+#else
+
+constexpr c10::DebugInfoKind slot(std::uint8_t number) {
+  return static_cast<c10::DebugInfoKind>(std::uint8_t{201} + number);
+}
+
+#endif
+
+inline constexpr auto kHooksSlot = slot(0);
+inline constexpr auto kGraphTaskSlot = slot(1);
+inline constexpr auto kTraceSlot = slot(2);
+inline constexpr auto kOpsSlot = slot(3);
+inline constexpr auto kGeneratorSlot = slot(4);
 
 }  // namespace ferry::real

@@ -14,6 +14,7 @@
 #include "real/autograd/engine.h"
 #include "real/autograd/graph_task.h"
 #include "real/autograd/hooks_slot.h"
+#include "real/autograd/node_pointer.h"
 #include "real/autograd/outputs.h"
 
 namespace ferry::real {
@@ -24,10 +25,10 @@ namespace autograd = torch::autograd;
 // What a thread knows of the node that it ran last.
 struct Met {
   GraphTaskId task = GraphTaskId::kNone;
-  std::weak_ptr<autograd::Node> node;
+  RememberedNode node;
   NodeId id = NodeId::kNone;
-  bool is(GraphTaskId other_task, const std::shared_ptr<autograd::Node>& other) const {
-    return task == other_task && !node.owner_before(other) && !other.owner_before(node);
+  bool is(GraphTaskId other_task, const NodePointer& other) const {
+    return task == other_task && node.is(other);
   }
 };
 
@@ -110,7 +111,7 @@ NodeId TorchAutograd::node() const {
   const GraphTaskId task = graph_task();
   if (!node || task == GraphTaskId::kNone) return NodeId::kNone;
   thread_local Met met;
-  if (!met.is(task, node)) met = {task, node, next_node_id()};
+  if (!met.is(task, node)) met = {task, RememberedNode(node), next_node_id()};
   return met.id;
 }
 

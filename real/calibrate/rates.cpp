@@ -4,7 +4,6 @@
 #include <ATen/DeviceAccelerator.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <cmath>
@@ -109,16 +108,6 @@ std::optional<MatmulTime> fp8_time(c10::Device device, const Effort& effort) {
   }
 }
 
-// False: it does so for those alone that are linked with its CUDA libraries.
-bool empty_cache([[maybe_unused]] c10::Device device) {
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
-  at::getDeviceAllocator(device.type())->emptyCache();
-  return true;
-#else
-  return false;
-#endif
-}
-
 // After the device's own.
 HostSpeed host_speed(c10::Device device, const Effort& effort, const Measured& measured) {
   if (device.is_cpu()) return {measured.triad, measured.triad_bytes, measured.matmuls.front()};
@@ -136,11 +125,11 @@ void measure_device_blocks(c10::Device device, const Effort& effort, Measured& m
   measured.allocations.push_back(
       {"device block, cached", kBytes, timed(device, effort.rounds, allocate)});
   // LibTorch's CPU allocator caches nothing.
-  if (device.is_cpu() || !empty_cache(device)) return;
+  if (device.is_cpu()) return;
   std::vector<std::int64_t> fresh;
   for (std::int64_t round = 0; round < effort.rounds; ++round) {
     wait_for(device);
-    empty_cache(device);
+    at::getDeviceAllocator(device.type())->emptyCache();
     const std::int64_t begin = now_ns();
     allocate();
     fresh.push_back(std::max<std::int64_t>(now_ns() - begin, 1));

@@ -30,6 +30,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "real/autograd/node_pointer.h"
 #include "real/capture/op_clock.h"
 #include "real/capture/storages.h"
 #include "real/capture/trace.h"
@@ -84,7 +85,7 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
 
   // The graph, and the parts that backward runs: recorder_graph.cpp.
   void results(const std::vector<c10::IValue>& outputs);
-  void running(const std::shared_ptr<torch::autograd::Node>& node);
+  void running(const NodePointer& node);
   void entering(const torch::autograd::Node& node, const torch::autograd::variable_list& gradients);
   void leaving(const torch::autograd::Node& node, const torch::autograd::variable_list& results);
   std::optional<Ref> seen(const at::Tensor& gradient, const torch::autograd::Node& node);

@@ -113,7 +113,7 @@ std::optional<Ref> Recorder::seen(const at::Tensor& gradient, const autograd::No
 }
 
 // If a backward has several roots, this node runs first.
-void Recorder::running(const std::shared_ptr<autograd::Node>& node) {
+void Recorder::running(const NodePointer& node) {
   const std::lock_guard lock(mutex_);
   if (!recording_ || !node || dynamic_cast<const autograd::AccumulateGrad*>(node.get())) return;
   if (short_name(*node) == "GraphRoot") {

@@ -9,9 +9,11 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "real/autograd/engine.h"
 #include "real/autograd/hooks_slot.h"
+#include "real/autograd/node_pointer.h"
 #include "real/python/graph_tasks.h"
 #include "real/python/pair.h"
 #include "real/python/saved.h"
@@ -32,7 +34,7 @@ class EngineBeforePython final : public autograd::Engine {
     return python_.execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
   }
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
-      const std::shared_ptr<autograd::GraphTask>& task, std::shared_ptr<autograd::Node> root,
+      const std::shared_ptr<autograd::GraphTask>& task, NodePointer root,
       autograd::InputBuffer&& inputs) override {
     return python_.execute_with_graph_task(task, std::move(root), std::move(inputs));
   }
@@ -40,10 +42,14 @@ class EngineBeforePython final : public autograd::Engine {
     return python_.make_anomaly_metadata();
   }
   void thread_on_exception(const std::shared_ptr<autograd::GraphTask>& task,
-                           const std::shared_ptr<autograd::Node>& node,
-                           std::exception& error) override {
+                           const NodePointer& node, std::exception& error) override {
     python_.thread_on_exception(task, node, error);
   }
+#if TORCH_VERSION_MINOR >= 14
+  std::vector<std::unique_ptr<autograd::NodeCreationHook>> get_node_creation_hooks() override {
+    return python_.get_node_creation_hooks();
+  }
+#endif
   void thread_init(int device, const std::shared_ptr<autograd::ReadyQueue>& queue,
                    bool should_increment) override {
     python_.thread_init(device, queue, should_increment);

@@ -2,7 +2,6 @@
 
 #include <ATen/DeviceAccelerator.h>
 #include <c10/util/Exception.h>
-#include <torch/version.h>
 
 #include <fstream>
 #include <string>
@@ -20,7 +19,6 @@ struct DevicePeaks {
   std::int64_t reserved_bytes = 0;
 };
 
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
 DevicePeaks device_peaks(c10::Device device) {
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const auto stats = at::getDeviceAllocator(device.type())->getDeviceStats(device.index());
@@ -29,13 +27,6 @@ DevicePeaks device_peaks(c10::Device device) {
 void reset_peaks(c10::Device device) {
   at::getDeviceAllocator(device.type())->resetPeakStats(device.index());
 }
-#else  // it tells those alone that are linked with its CUDA libraries
-DevicePeaks device_peaks(c10::Device /*device*/) { return {}; }
-void reset_peaks(c10::Device device) {
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "the memory of ", device,
-                              " is not known by LibTorch 2.8: build Ferry with 2.9 or later");
-}
-#endif
 
 }  // namespace
 

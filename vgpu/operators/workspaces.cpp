@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDACachingAllocator.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <array>
@@ -92,11 +91,9 @@ void make_workspaces(const std::string& name, const std::vector<c10::IValue>& ar
                      const c10::cuda::CUDAStream& stream) {
   if (!kept || std::find(kMatmuls.begin(), kMatmuls.end(), name) == kMatmuls.end()) return;
   make(stream, Library::kCublas, at::cuda::getChosenWorkspaceSize());
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
   if (adds_a_row(name, arguments)) {
     make(stream, Library::kCublasLt, at::cuda::getCUDABlasLtWorkspaceSize());
   }
-#endif
 }
 
 }  // namespace ferry::vgpu

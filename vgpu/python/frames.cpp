@@ -1,6 +1,4 @@
-#include <Python.h>
-// Python first: it says so.
-#include <frameobject.h>
+#include "vgpu/python/frames.h"
 
 #include <mutex>
 #include <set>
@@ -8,7 +6,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "vgpu/python/frames.h"
 #include "vgpu/python/interpreter.h"
 #include "vgpu/python/whose.h"
 
@@ -27,7 +24,7 @@ struct Code {
 
 std::string text_of(PyObject* object, const char* attribute) {
   PyObject* const value = PyObject_GetAttrString(object, attribute);
-  const char* const text = value != nullptr ? PyUnicode_AsUTF8(value) : nullptr;
+  const char* const text = value != nullptr ? PyUnicode_AsUTF8AndSize(value, nullptr) : nullptr;
   std::string copy = text != nullptr ? text : "?";
   PyErr_Clear();
   Py_XDECREF(value);

@@ -3,6 +3,13 @@
 
 #include <Python.h>
 
+// The folder is compiled once for all Pythons from 3.10 on (Py_LIMITED_API). These two are not in
+// that interface, and are in every Python.
+extern "C" {
+PyAPI_FUNC(PyFrameObject*) PyFrame_GetBack(PyFrameObject*);
+PyAPI_FUNC(int) PyGILState_Check();
+}
+
 namespace ferry::vgpu {
 
 // The interpreter's lock: waited for, unless the calling thread has it.

@@ -10,6 +10,7 @@ judged each by itself (pytest_ferry).
 import ctypes
 import json
 import os
+import pathlib
 import runpy
 import sys
 import types
@@ -22,18 +23,23 @@ def refuse(why):
     sys.exit(RESOURCE_MISSING)
 
 
-def checked_torch(minor):
-    """PyTorch, of the version that the operators were built for."""
+def library_for_torch():
+    """PyTorch, and the operators that were built for its version: in a folder each."""
+    here = pathlib.Path(__file__).parent
+    versions = [folder.name.removeprefix("torch-") for folder in here.glob("torch-*")]
+    versions.sort(key=lambda version: [int(number) for number in version.split(".")])
+    known = " or ".join(filter(None, [", ".join(versions[:-1]), *versions[-1:]]))
     try:
         import torch
     except ImportError as error:
-        refuse(f"{sys.executable}: {error}: give --python an interpreter that has PyTorch {minor}")
-    if torch.__version__.split(".")[:2] != minor.split("."):
+        refuse(f"{sys.executable}: {error}: give --python an interpreter that has PyTorch {known}")
+    minor = ".".join(torch.__version__.split(".")[:2])
+    if minor not in versions:
         refuse(f"{sys.executable} has PyTorch {torch.__version__}, and this Ferry was built for "
-               f"{minor}")
+               f"{known}")
     if torch.version.cuda is None:
         refuse(f"PyTorch {torch.__version__} was built without CUDA: install a build with CUDA")
-    return torch
+    return torch, ctypes.CDLL(str(here / f"torch-{minor}" / "libferry_vgpu_python.so"))
 
 
 def no_capture(*_, **__):
@@ -48,8 +54,7 @@ def no_nvml(*_, **__):
 
 
 def start(settings):
-    torch = checked_torch(settings["torch"])
-    library = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "libferry_vgpu_python.so"))
+    torch, library = library_for_torch()
     library.ferry_vgpu_start.restype = library.ferry_vgpu_finish.restype = ctypes.c_char_p
     library.ferry_vgpu_start.argtypes = [ctypes.c_char_p]
     library.ferry_vgpu_finish.argtypes = [ctypes.c_char_p, ctypes.c_char_p]

@@ -25,7 +25,7 @@ struct CallOfBackward : c10::DebugInfoBase {
   const std::string* place;  // null: not known
 };
 // The kind that is LibTorch's users' own.
-constexpr auto kCallOfBackward = c10::DebugInfoKind::PRODUCER_INFO;
+const auto kCallOfBackward = c10::DebugInfoKind::PRODUCER_INFO;
 
 const std::string* of_call_of_backward() {
   const auto* const call =

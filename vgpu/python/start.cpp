@@ -1,6 +1,4 @@
 // What launch.py calls: the virtual GPU begins, and its log ends.
-#include <Python.h>
-// Python first: it says so.
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
@@ -30,6 +28,7 @@
 #include "vgpu/operators/kernels.h"
 #include "vgpu/operators/libtorch.h"
 #include "vgpu/operators/workspaces.h"
+#include "vgpu/python/interpreter.h"
 #include "vgpu/python/places.h"
 #include "vgpu/python/run_log.h"
 #include "vgpu/runtime/asking.h"
@@ -56,9 +55,8 @@ struct {
 bool latest_is_used() { return parts.begun > 0 && run_log->is_used(); }
 
 void forget_python_error() {
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const Interpreter interpreter;
   PyErr_Clear();
-  PyGILState_Release(state);
 }
 
 // As vgpu/run/child.cpp writes them.

@@ -39,7 +39,6 @@ std::string settings(const Options& options, const Setting& setting,
   json["snapshot"] =
       options.snapshot.empty() ? "" : std::filesystem::absolute(options.snapshot).string();
   json["summary"] = files.summary.string();
-  json["torch"] = FERRY_TORCH_MINOR;
   return json.dump();
 }
 
@@ -83,8 +82,7 @@ std::string why_not(const Options& options, const std::filesystem::path& librari
   if (!options.hide_gpu && std::filesystem::exists("/dev/nvidiactl", unread)) {
     return "there is a real GPU on this machine: run the script on it, or hide it by --hide-gpu";
   }
-  for (const char* file : {kPreloaded[0], kPreloaded[1], "libferry_vgpu_python.so", "launch.py",
-                           "ferry_policies.py"}) {
+  for (const char* file : {kPreloaded[0], kPreloaded[1], "launch.py", "ferry_policies.py"}) {
     if (!std::filesystem::exists(libraries / file, unread)) {
       return "there is no " + (libraries / file).string() + ": build Ferry with LibTorch";
     }

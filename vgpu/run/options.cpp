@@ -182,7 +182,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.add_flag("--zeros", zeros, "What the script reads back is 0, and is not refused")
       ->needs(no_values);
   add_files(app, options);
-  options.python = "python3";
+  const char* const python = std::getenv("FERRY_PYTHON");  // of the wheel's command, its own
+  options.python = python != nullptr ? python : "python3";
   app.add_option("--python", options.python, "The interpreter")->type_name("PATH");
   app.add_flag("--require-judged", options.requires_judged,
                "Exit with 8 where CUDA was not used, or a child process asked for a device");

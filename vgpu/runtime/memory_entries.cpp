@@ -199,6 +199,9 @@ cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned /*flags*/)
   tell_block(runtime, StreamOpKind::kAlloc, *address, bytes);
   return cudaSuccess;
 }
+cudaError_t cudaMallocHost(void** address, std::size_t bytes) {
+  return cudaHostAlloc(address, bytes, cudaHostAllocDefault);
+}
 cudaError_t cudaFreeHost(void* address) {
   VGPU_ENTER();
   if (address == nullptr) return cudaSuccess;

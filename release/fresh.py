@@ -1,0 +1,132 @@
+"""What a user does with a wheel, in fresh environments: one for each pair of Python and torch.
+
+    fresh.py WHEELS --pair PYTHON=TORCH … [--json OUT] [--folder DIR] [--pip-option WORD …]
+
+WHEELS is the folder of a release's wheels; PYTHON an interpreter's path, TORCH a version of pip's
+index, or `none`. Each environment is made, used and removed, one after another: with torch it is of
+4.7 GB. Ferry's wheel is installed without an index, and no compiler is on the path. Prints a row for
+each pair; exit code 1 where one failed.
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+# Beside torch: what a model is captured from, and what `pytest --ferry` is a plugin of.
+BESIDE = ("numpy", "pytest", "transformers")
+
+
+class Failed(Exception):
+    """A step that did not do what it should; the message has its output."""
+
+
+class Environment:
+    def __init__(self, folder, python):
+        self.folder = folder
+        self.bin = folder / "env/bin"
+        subprocess.run([python, "-m", "venv", folder / "env"], check=True)
+
+    def run(self, program, *arguments, expected=(0,), text=""):
+        """Its output, both streams; of what ends otherwise than expected the whole is told."""
+        path = {"PATH": str(self.bin), "HOME": str(self.folder), "LANG": "C.UTF-8"}
+        ran = subprocess.run([self.bin / program, *arguments], cwd=self.folder, env=path, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if ran.returncode not in expected or text not in ran.stdout:
+            raise Failed(f"{program} {' '.join(map(str, arguments))}: exit code {ran.returncode}, "
+                         f"expected {expected} and {text!r}\n{ran.stdout[-4000:]}")
+        return ran.stdout
+
+    def pip(self, *arguments):
+        subprocess.run([self.bin / "pip", "install", "-q", "--no-cache-dir",
+                        "--disable-pip-version-check", *arguments], check=True)
+
+
+def without_torch(environment):
+    """What works without: the command, and the programs' reader; the rest says what is missing."""
+    environment.run("python", "-c", "import torch_ferry.program", text="")
+    said = environment.run("python", "-c", "import torch_ferry; torch_ferry.offload", expected=(1,))
+    if "needs torch" not in said:
+        raise Failed(f"import torch_ferry; torch_ferry.offload: {said}")
+    environment.run("ferry", "run", "-c", "pass", expected=(7,), text="PyTorch")
+    return {}
+
+
+def with_torch(environment, device):
+    result = {}
+    took = environment.run("python", "steps/imports.py").split()
+    result["import ms"] = float(took[-1])
+    environment.run("python", "steps/bits.py", device, text="the same bits")
+    environment.run("python", "-m", "torch_ferry.capture", "steps.hugging_face:step",
+                    "-o", "captured.jsonl")
+    environment.run("ferry", "plan", "captured.jsonl", "--card", "rtx4090", text="offload")
+    on_cpu = environment.run("python", "steps/train.py", "cpu")
+    on_gpu = environment.run("ferry", "run", "--hide-gpu", "steps/train.py", "cuda")
+    bits = on_cpu.split("bits ")[1].split()[0]
+    if f"bits {bits}" not in on_gpu:
+        raise Failed(f"ferry run: other bits than the CPU's {bits}\n{on_gpu}")
+    environment.run("pytest", "-q", "-p", "no:cacheprovider", "--ferry", "--ferry-run=--hide-gpu",
+                    "steps/test_race.py", expected=(1,), text="1 failed, 1 passed")
+    return result
+
+
+def check(wheels, python, torch, device, folder, pip_options):
+    """A row: what was measured, or why it failed."""
+    environment = Environment(folder, python)
+    shutil.copytree(HERE / "steps", folder / "steps")
+    if torch != "none":
+        environment.pip(*pip_options, f"torch=={torch}", *BESIDE)
+    before = set((folder / "env").rglob("*"))
+    begin = time.monotonic()
+    environment.pip("--no-index", "--no-deps", "--find-links", wheels, "torch-ferry")
+    result = {"install s": time.monotonic() - begin}
+    begin = time.monotonic()
+    environment.run("ferry", "plan", "gpt2", "--card", "rtx4090", text="offload")
+    result["plan s"] = time.monotonic() - begin
+    result |= without_torch(environment) if torch == "none" else with_torch(environment, device)
+    environment.run("pip", "uninstall", "-q", "-y", "torch-ferry")
+    left = [path for path in (folder / "env").rglob("*")
+            if path not in before and "ferry" in str(path.relative_to(folder))]
+    if left:
+        raise Failed(f"uninstalled, and left: {left[:5]}")
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("wheels", type=pathlib.Path)
+    parser.add_argument("--pair", metavar="PYTHON=TORCH", action="append", required=True)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()))
+    parser.add_argument("--pip-option", metavar="WORD", action="append", default=[])
+    options = parser.parse_args()
+    rows = []
+    for pair in options.pair:
+        python, torch = pair.split("=")
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="ferry-fresh-", dir=options.folder))
+        version = subprocess.run([python, "-c", "import platform; print(platform.python_version())"],
+                                 check=True, capture_output=True, text=True).stdout.strip()
+        row = {"python": version, "torch": torch}
+        with contextlib.ExitStack() as stack:
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            try:
+                row |= check(options.wheels.resolve(), python, torch, options.device, folder,
+                             options.pip_option)
+            except (Failed, subprocess.CalledProcessError) as error:
+                row["failed"] = str(error)
+        print(json.dumps(row), flush=True)
+        rows.append(row)
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return any("failed" in row for row in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
