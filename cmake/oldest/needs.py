@@ -4,11 +4,13 @@
     needs.py [--may-need 'libtorch*.so']... [--glibc 2.31] [--glibcxx 3.4.28] FILE...
 
 Prints for each file the newest version that it needs of each kind, and fails (1) on a version
-newer than floor.FLOOR or the given one, or on a shared library that not every system has.
+newer than floor.FLOOR or the given one, on a shared library that not every system has, and on what
+a shared library takes of the system without linking a library that has it: a linker says nothing.
 """
 
 import argparse
 import fnmatch
+import functools
 import os
 import re
 import subprocess
@@ -29,6 +31,28 @@ def needs(path):
     if shown.returncode:
         sys.exit(f"needs.py: {shown.stderr.strip()}")
     return NEEDED.findall(shown.stdout), set(REFERENCE.findall(shown.stdout))
+
+
+def names(*options):
+    """The dynamic symbols that `nm` tells, each with its version where it has one."""
+    shown = subprocess.run(["nm", "--dynamic", "--with-symbol-versions", *options],
+                           capture_output=True, text=True)
+    return {line.split()[-1] for line in shown.stdout.splitlines() if line.split()[-2] != "w"}
+
+
+@functools.cache
+def ours():
+    """What this system's libraries have, under any version."""
+    paths = [subprocess.run([os.environ.get("CXX", "g++"), f"-print-file-name={library}"],
+                            check=True, capture_output=True, text=True).stdout.strip()
+             for library in SYSTEM]
+    return {name.split("@")[0] for path in filter(os.path.isabs, paths)
+            for name in names("--defined-only", path)}
+
+
+def unlinked(path):
+    """What it takes of the system's libraries, of no version: it linked none that has it."""
+    return {name for name in names("--undefined-only", path) if "@" not in name} & ours()
 
 
 def newest(versions):
@@ -61,7 +85,8 @@ def main():
     for path in options.files:
         needed, versions = needs(path)
         print(f"{path}: needs {', '.join(newest(versions) + needed) or 'nothing'}", flush=True)
-        for line in wrong(needed, versions, allowed, SYSTEM + options.may_need):
+        late = [f"needs {name}, of no library that it links" for name in sorted(unlinked(path))]
+        for line in [*wrong(needed, versions, allowed, SYSTEM + options.may_need), *late]:
             print(f"{path}: {line}", file=sys.stderr, flush=True)
             status = 1
     return status

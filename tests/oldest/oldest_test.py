@@ -56,6 +56,7 @@ def main(roots):
         assert "newer than GLIBCXX_" in needs(ours[0], status=1)
         old = build(folder / "old", f"-DCMAKE_TOOLCHAIN_FILE={CMAKE / 'oldest_glibc.cmake'}")
         print(needs(*old), end="")
+        assert "needs gettid, of no library" in needs(folder / "old/liblate.so", status=1)
         assert "libstdc++" in needs(old[0]) and "libstdc++" not in needs(old[2])
         run(*old)
         run(old[0], ours[1], old[2])  # the process's libstdc++ is a newer one
