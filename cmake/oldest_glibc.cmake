@@ -2,6 +2,7 @@
 # wheels are (cmake/oldest/floor.py), though our compiler, its libstdc++ and our glibc are newer.
 #
 #   cmake -B build/oldest -DCMAKE_TOOLCHAIN_FILE=cmake/oldest_glibc.cmake -DFERRY_PORTABLE=ON ...
+#   pip wheel -C cmake.define.CMAKE_TOOLCHAIN_FILE=$PWD/cmake/oldest_glibc.cmake ...
 #
 # cmake/oldest/sysroot.py makes the compiler's world, once, and says how. What shares its process
 # with others (a module beside LibTorch) shares their libstdc++ too; a program that does not has
