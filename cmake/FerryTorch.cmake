@@ -54,7 +54,9 @@ target_link_options(ferry_torch INTERFACE -Wl,--allow-shlib-undefined)
 if(NOT FERRY_PYTHON_ONLY)
   target_link_options(ferry_torch INTERFACE -Wl,-rpath,${FERRY_TORCH}/lib)
 endif()
-target_link_libraries(ferry_torch INTERFACE torch_cpu c10)
+# LibTorch has parts of a newer libstdc++ in it, and shows them. A build for old systems has its
+# own, which it is to find first (cmake/oldest_glibc.cmake).
+target_link_libraries(ferry_torch INTERFACE $<$<BOOL:${FERRY_SYSROOT}>:stdc++> torch_cpu c10)
 
 if(EXISTS ${FERRY_TORCH}/lib/libtorch_cuda.so AND EXISTS ${ferry_cuda_headers}/cublas_v2.h)
   add_library(ferry_torch_cuda INTERFACE IMPORTED GLOBAL)
