@@ -4,7 +4,7 @@
 # in pyproject.toml) builds the package torch_ferry and no more: no tests, no benchmarks, no program
 # but `ferry`.
 set(FERRY_PYTHON OFF)
-set(FERRY_PYTHONS "" CACHE STRING "Other Pythons to build the module for: SOABI=FOLDER-OF-HEADERS;…")
+set(FERRY_PYTHONS "" CACHE STRING "Other Pythons that it is built for: SOABI=FOLDER-OF-HEADERS;…")
 
 if(FERRY_PYTHON_ONLY AND NOT FERRY_TORCH)
   # The folder alone: to import torch takes seconds.

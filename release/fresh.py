@@ -4,8 +4,8 @@
 
 WHEELS is the folder of a release's wheels; PYTHON an interpreter's path, TORCH a version of pip's
 index, or `none`. Each environment is made, used and removed, one after another: with torch it is of
-4.7 GB. Ferry's wheel is installed without an index, and no compiler is on the path. Prints a row for
-each pair; exit code 1 where one failed.
+4.7 GB. Ferry's wheel is installed without an index, and no compiler is on the path. Prints a row
+for each pair; exit code 1 where one failed.
 """
 
 import argparse
@@ -111,8 +111,8 @@ def main():
     for pair in options.pair:
         python, torch = pair.split("=")
         folder = pathlib.Path(tempfile.mkdtemp(prefix="ferry-fresh-", dir=options.folder))
-        version = subprocess.run([python, "-c", "import platform; print(platform.python_version())"],
-                                 check=True, capture_output=True, text=True).stdout.strip()
+        version = subprocess.run([python, "--version"], check=True, capture_output=True,
+                                 text=True).stdout.split()[-1]
         row = {"python": version, "torch": torch}
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)

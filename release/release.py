@@ -3,7 +3,8 @@
     release.py WORK [--torch V …] [--python V …]      `./dev release` calls it
 
 What depends on a version of torch is compiled once for each, and of that what depends on a version
-of Python once for each of those; the command once. CUDA's headers are those beside the newest torch.
+of Python once for each of those; the command once. CUDA's headers are those beside the newest
+torch.
 """
 
 import argparse
@@ -108,7 +109,8 @@ def checksums(out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("work", type=pathlib.Path, help="builds go here, what is made to dist in it")
+    parser.add_argument("work", type=pathlib.Path,
+                        help="builds go here, and what is made to its folder dist")
     parser.add_argument("--torch", metavar="V", action="append", choices=found.torches(),
                         help="for these alone")
     parser.add_argument("--python", metavar="V", action="append", choices=found.PYTHONS,

@@ -1,4 +1,4 @@
-// How LibTorch holds the nodes of its graph: by std::shared_ptr up to 2.12, and by c10::intrusive_ptr
+// How LibTorch holds the nodes of its graph: by std::shared_ptr up to 2.12, by c10::intrusive_ptr
 // from 2.13 on. Since 2.14 it also tells who asked of every node that is made.
 #pragma once
 
@@ -21,8 +21,8 @@ MadeNode<Made> make_node(Arguments&&... arguments) {
   return c10::make_intrusive<Made>(std::forward<Arguments>(arguments)...);
 }
 
-// A node of ours. What it holds goes with its last NodePointer: a SavedVariable of an output remembers
-// the node, which is destroyed with the last that does.
+// A node of ours. What it holds goes with its last NodePointer: a SavedVariable of an output
+// remembers the node, which is destroyed with the last that does.
 class OwnNode : public torch::autograd::Node {
  public:
   using Node::Node;
