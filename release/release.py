@@ -20,7 +20,7 @@ import found
 import sbom
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PLATFORM = "manylinux_2_31_x86_64"
+PLATFORM = "manylinux_2_28_x86_64"
 # Measured on two cores, nothing in the compiler's cache.
 MINUTES_ONCE, MINUTES_A_TORCH, MINUTES_A_MODULE = 6, 6, 1
 # A commit's time in each file that is packed: the same commit, the same bytes.
@@ -38,6 +38,11 @@ def version():
     return re.search(r"^  VERSION (\S+)", text, re.M)[1]
 
 
+def without_paths(*folders):
+    """Files are named in messages as they are in these folders, wherever they are."""
+    return " ".join(f"-ffile-prefix-map={folder}/=" for folder in folders)
+
+
 class Builds:
     """The builds, one for each version of torch; what they install comes together in one folder."""
 
@@ -52,7 +57,9 @@ class Builds:
         folder = self.out / f"torch-{torch}"
         (_, headers), *others = (found.headers_of(python) for python in self.pythons)
         run("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+            f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/cmake/oldest_glibc.cmake",
             "-DFERRY_PYTHON_ONLY=ON", "-DFERRY_COMMAND=ON",
+            f"-DCMAKE_CXX_FLAGS={without_paths(ROOT, self.site_packages[torch])}",
             f"-DFERRY_TORCH={self.site_packages[torch]}/torch",
             f"-DFERRY_CUDA_HEADERS={self.cuda_headers}",
             f"-DPython_EXECUTABLE={self.pythons[0]}", f"-DPython_INCLUDE_DIR={headers}",
@@ -83,6 +90,15 @@ def wheel(stage, work, python, pythons, out):
         "--platform-tag", PLATFORM, made, env=environment, stdout=subprocess.DEVNULL)
     made, = (work / "made").glob("*.whl")
     shutil.move(made, out / made.name)
+
+
+def check_needs(stage):
+    """That the binaries run where the tag says, beside any LibTorch (cmake/oldest/needs.py)."""
+    loaded = ("libtorch*", "libc10*", "libcuda.so.1", "libferry_vgpu_runtime.so", "torch_ferry._C")
+    binaries = [path for path in (stage / "torch_ferry").rglob("*")
+                if path.is_file() and path.open("rb").read(4) == b"\x7fELF"]
+    run(sys.executable, ROOT / "cmake/oldest/needs.py",
+        *(word for name in loaded for word in ("--may-need", name)), *binaries)
 
 
 def tarball(stage, work, out):
@@ -136,10 +152,12 @@ def main():
     *older, newest = torches
     for torch in (newest, *older):
         builds.make(torch, with_command=torch == newest)
+    check_needs(builds.stage)
     for python in pythons:
         wheel(builds.stage, work / "wheel", python, pythons, out)
     run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", out, ROOT,
         env=dict(os.environ, SOURCE_DATE_EPOCH=EPOCH), stdout=subprocess.DEVNULL)
+    run(sys.executable, "-m", "twine", "check", "--strict", *out.iterdir())
     tarball(builds.stage, work / "tarball", out)
     sbom.write(out / f"ferry-{version()}.cdx.json", version(), EPOCH)
     checksums(out)

@@ -1,6 +1,6 @@
 """Puts what a GPU machine needs into one folder: programs, data, scripts.
 
-    pack.py BUILD FOLDER [--trl VERSION]
+    pack.py BUILD FOLDER
 
 BUILD is a portable release build. The programs are stripped and lose the paths of this machine;
 what they ask of the C library is checked against the oldest one that the bundle is meant for, and
@@ -106,21 +106,23 @@ def place_data(root, folder):
     shutil.copy2(root / "LICENSE", folder / "LICENSE")
 
 
-def place_trl(version, folder):
-    """The field's file, from its wheel; where that cannot be had the bundle does without."""
-    if not version:
-        return None
+def place_trl(lock, folder):
+    """TRL's activation offloading, from the wheel that is pinned there; where that cannot be had the
+    bundle does without."""
+    pinned = re.search(r"^trl==(\S+) .*(\n    .*)*", lock.read_text(encoding="utf-8"), re.M)
     wheel = folder / "trl-wheel"
+    wheel.mkdir()
     try:
-        run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--dest", wheel,
-            f"trl=={version}")
+        (wheel / "trl.lock").write_text(pinned[0] + "\n", encoding="utf-8")
+        run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes",
+            "--dest", wheel, "-r", wheel / "trl.lock")
         run(sys.executable, "-m", "zipfile", "-e", next(wheel.glob("*.whl")), wheel / "all")
         target = folder / "trl"
         target.mkdir()
         shutil.copy2(wheel / "all/trl/models/activation_offloading.py", target)
         for licence in (wheel / "all").glob("trl-*.dist-info/licenses/LICENSE"):
             shutil.copy2(licence, target)
-        return version
+        return pinned[1]
     except subprocess.CalledProcessError as error:
         print(f"pack: without TRL: {error.stderr.strip().splitlines()[-1]}", file=sys.stderr)
         return None
@@ -139,7 +141,7 @@ def commit(root):
         return "unknown"
 
 
-def pack(root, build, folder, trl):
+def pack(root, build, folder):
     cache = (build / "CMakeCache.txt").read_text()
     version = re.search(r"VERSION (\d+\.\d+\.\d+)", (root / "CMakeLists.txt").read_text())[1]
     folder_of_torch = re.search(r"^FERRY_TORCH:\w+=(.+)$", cache, re.MULTILINE)[1]
@@ -150,7 +152,7 @@ def pack(root, build, folder, trl):
     glibc = place_programs(build, folder)
     place_data(root, folder)
     facts = {"version": version, "commit": commit(root), "torch": torch,
-             "glibc": text(glibc), "trl": place_trl(trl, folder)}
+             "glibc": text(glibc), "trl": place_trl(root / "python/without_dependencies.lock", folder)}
     (folder / "bundle.json").write_text(json.dumps(facts, indent=1) + "\n")
     if size(folder) > MOST_BYTES:
         raise Refused(f"{size(folder) / 2**20:.1f} MiB; expected at most {MOST_BYTES >> 20}")
@@ -161,14 +163,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--trl", metavar="VERSION", help="with TRL's activation offloading")
     given = parser.parse_args()
     root = pathlib.Path(__file__).resolve().parents[4]
     made = given.folder.with_name(given.folder.name + ".new")
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
     try:
-        facts = pack(root, given.build, made, given.trl)
+        facts = pack(root, given.build, made)
     except Refused as refused:
         print(f"pack: {refused}", file=sys.stderr)
         shutil.rmtree(made)
