@@ -31,6 +31,7 @@ if _built is not None:
         from ._C import CheckpointError, DiskError, DiskFull, PlanMismatch, SegmentMismatch
         from .checkpoint import (checkpoint, checkpoint_statistics, is_checkpointing,
                                  is_recomputing)
+        from .guards import offload_activations
         from .offload import Offload, no_offload, offload, replay_statistics, run
         from .plan import DoesNotFit, Plan, plan
         from .stream_log import stream_log

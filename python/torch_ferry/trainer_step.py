@@ -25,11 +25,19 @@ _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _HOLDING = (list, tuple, set, dict)  # and defaultdict
 
 
-def plan_step(trainer, step, model, args, kwargs, *, card, budget=None, policies=None):
+def plan_trainer_step(trainer, step, model, args, kwargs, *, card, budget=None, policies=None):
     """A `torch_ferry.Plan` of `step(model, *args, **kwargs)`, which goes backward."""
-    microbatches = trainer.args.gradient_accumulation_steps
-    request = Request(card, budget, policies, trainer.optimizer, None, microbatches,
+    request = Request(card, budget, policies, trainer.optimizer, None,
+                      trainer.args.gradient_accumulation_steps,
                       clips=(trainer.args.max_grad_norm or 0) > 0)
+    return plan_step(request, step, model, args, kwargs, around=lambda: _as_it_was(trainer))
+
+
+def plan_step(request, step, model, args, kwargs, *, around=contextlib.nullcontext, calls=True):
+    """A `torch_ferry.Plan` of `step(model, *args, **kwargs)`, which goes backward.
+
+    around  makes a context for each run of the step
+    calls   whether the plan's step begins as the model is called, or as `step` is"""
     device = device_of(model)
     conditions = Conditions.of(model, (_opened(args), kwargs), "")
     batch = batches.batch_of((_opened(args), kwargs))
@@ -39,13 +47,13 @@ def plan_step(trainer, step, model, args, kwargs, *, card, budget=None, policies
         if size != batch:
             opened, keywords = batches.cut((opened, keywords), batch, size)
         given = [type(one)(each) if _is_batch(one) else each for one, each in zip(args, opened)]
-        with _as_it_was(trainer):
-            return _captured(model, (given, keywords), step, device, request.capability)
+        with around():
+            return _captured(model, (given, keywords), step, device, request.capability, calls)
 
     return request.planned(captured, batch, conditions)
 
 
-def _captured(model, inputs, step, device, capability):
+def _captured(model, inputs, step, device, capability, calls):
     with telling_triton(), untouched(model, inputs), capture._device(device, capability):
         mode = ValueMode(("zeros",))
         given, kwargs = inputs
@@ -53,7 +61,10 @@ def _captured(model, inputs, step, device, capability):
                                                         device)
         args = [type(one)(each) if _is_batch(one) else each for one, each in zip(given, args)]
         recorder = Recorder(mode, device, moved)
-        with recorder.listening(), _begins(recorder, fake), _ends(recorder), torch.enable_grad():
+        with recorder.listening(), _ends(recorder), torch.enable_grad(), \
+                _begins(recorder, fake) if calls else contextlib.nullcontext():
+            if not calls:
+                _begin(recorder, fake, args, kwargs)
             step(fake, *args, **kwargs)
     return recorder.program(type(model).__name__, {})
 
@@ -68,6 +79,11 @@ def _is_batch(each):
     return isinstance(each, collections.UserDict)
 
 
+def _begin(recorder, module, args, kwargs):
+    named = {f"input.{number}": each for number, each in enumerate(args)}
+    recorder.begin(module, {**named, **kwargs})
+
+
 @contextlib.contextmanager
 def _begins(recorder, model):
     begun = []
@@ -75,8 +91,7 @@ def _begins(recorder, model):
     def begin(module, args, kwargs):
         if not begun and torch.is_grad_enabled():
             begun.append(True)
-            named = {f"input.{number}": each for number, each in enumerate(args)}
-            recorder.begin(module, {**named, **kwargs})
+            _begin(recorder, module, args, kwargs)
 
     handle = model.register_forward_pre_hook(begin, with_kwargs=True)
     try:

@@ -1,10 +1,12 @@
 #include "vgpu/run/ending.h"
 
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "vgpu/run/options.h"
 
@@ -58,11 +60,27 @@ void cut_to_lines(const std::filesystem::path& log) {
   if (whole != std::filesystem::file_size(log)) std::filesystem::resize_file(log, whole);
 }
 
+namespace {
+
+// As C libraries older than 2.32 do not say it.
+std::string signal_name(int signal) {
+  static constexpr std::pair<int, const char*> kNames[] = {
+      {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGHUP, "SIGHUP"},
+      {SIGILL, "SIGILL"},   {SIGINT, "SIGINT"},   {SIGKILL, "SIGKILL"}, {SIGPIPE, "SIGPIPE"},
+      {SIGQUIT, "SIGQUIT"}, {SIGSEGV, "SIGSEGV"}, {SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"},
+      {SIGXCPU, "SIGXCPU"}};
+  for (const auto& [number, name] : kNames) {
+    if (number == signal) return name;
+  }
+  return "signal " + std::to_string(signal);
+}
+
+}  // namespace
+
 std::string until_text(const Ending& ending) {
   if (ending.status == kResourceMissing && !ending.reached) return "";  // it never began
   if (ending.status > kStoppedBase && !ending.reached) {
-    const char* const signal = ::sigabbrev_np(ending.status - kStoppedBase);
-    if (signal != nullptr) return std::string("until SIG") + signal + " ended the script";
+    return "until " + signal_name(ending.status - kStoppedBase) + " ended the script";
   }
   return ending.reached ? "" : "until the script ended without Python's own end";
 }

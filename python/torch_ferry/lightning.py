@@ -1,0 +1,111 @@
+"""Activation offloading, and plans, in Lightning's Trainer:
+
+    Trainer(..., callbacks=[OffloadCallback(window="64MiB")])
+    Trainer(..., callbacks=[OffloadCallback(plan="train.plan")])
+    Trainer(..., callbacks=[OffloadCallback(card="rtx4090", budget="20GiB")])
+
+A guard is around each `training_step` of the module, its loss included, and ends before the
+backward; validation, tests and predictions are left alone. With card= the plan is made of the first
+such step. Where the module optimizes by itself (`automatic_optimization=False`) a guard ends at
+each backward in the step, and another one begins after it; then there are no plans.
+
+It is for `lightning` and for `pytorch_lightning`: a callback is of whichever was imported.
+"""
+
+import contextlib
+import importlib
+import sys
+
+import torch
+
+from .callbacks import Offloads, is_captured
+from .guards import head_stays
+from .heads import output_head
+from .plan import Request
+from .trainer_step import plan_step
+
+__all__ = ["OffloadCallback"]
+
+
+def _library():
+    names = ("lightning.pytorch", "pytorch_lightning")
+    if found := [sys.modules[name] for name in names if name in sys.modules]:
+        return found[0]
+    try:
+        return importlib.import_module(names[0])
+    except ModuleNotFoundError as error:
+        if error.name not in ("lightning", names[0]):
+            raise
+        return importlib.import_module(names[1])
+
+
+class OffloadCallback(Offloads, _library().Callback):
+    __doc__ = Offloads.__doc__
+
+    def on_train_start(self, trainer, pl_module):
+        if self._plans() and not pl_module.automatic_optimization:
+            raise ValueError("OffloadCallback: a plan is of one forward and its backward, and "
+                             f"{type(pl_module).__name__} has automatic_optimization=False, so "
+                             "that its step may have others: leave plan= and card= out")
+        self._begin(pl_module, trainer.strategy)
+
+    def on_train_end(self, trainer, pl_module):
+        self._end()
+
+    def on_exception(self, trainer, pl_module, exception):
+        self.remove()
+
+    def _step(self, strategy, step, *args, **kwargs):
+        if is_captured():
+            return step(*args, **kwargs)
+        module = strategy.lightning_module
+
+        def plan(**request):
+            return _plan(strategy, module, args, kwargs, **request)
+
+        with self._around(module, plan) as guard, contextlib.ExitStack() as stack:
+            if self.keep_head:
+                for handle in head_stays(_with_head(module)):
+                    stack.callback(handle.remove)
+            if not module.automatic_optimization:
+                stack.enter_context(guard.until_backward(again=True))
+            guard.open()
+            return step(*args, **kwargs)
+
+
+def _with_head(module):
+    """The part of a LightningModule, or the module itself, whose output head is known."""
+    parts = [module, *module.children()]
+    return next((part for part in parts if output_head(part) is not None), module)
+
+
+def _plan(strategy, module, args, kwargs, *, card, budget=None, policies=None):
+    trainer = module.trainer
+    accumulated = trainer.accumulate_grad_batches
+    request = Request(card, budget, policies, trainer.optimizers[0], None, accumulated,
+                      clips=(trainer.gradient_clip_val or 0) > 0)
+
+    def step(fake, *args, **kwargs):
+        fake.trainer = trainer
+        fake.log = fake.log_dict = _logs_nothing
+        with strategy.precision_plugin.train_step_context():
+            made = fake.training_step(*args, **kwargs)
+        loss = made if isinstance(made, torch.Tensor) else made["loss"]
+        torch.autograd.backward(loss / accumulated)
+
+    return plan_step(request, step, module, args, kwargs, calls=False,
+                     around=lambda: _apart(module, trainer))
+
+
+def _logs_nothing(*_, **__):
+    pass
+
+
+@contextlib.contextmanager
+def _apart(module, trainer):
+    """The module has no Trainer meanwhile, by which everything could be reached."""
+    module.trainer = None
+    try:
+        yield
+    finally:
+        module.trainer = trainer
