@@ -2,6 +2,7 @@
 # compile against c10::cuda, and none to start (find_package(Torch) would look for both).
 #
 #   ferry_torch        torch, torch_cpu, c10
+#   ferry_torch_python the same with torch_python
 #   ferry_torch_cuda   the same with torch_cuda, c10_cuda and the CUDA runtime's headers
 #
 # FERRY_TORCH is the wheel's `torch` folder; `./dev` installs one and says so. Without it (or OFF)
@@ -57,6 +58,9 @@ endif()
 # LibTorch has parts of a newer libstdc++ in it, and shows them. A build for old systems has its
 # own, which it is to find first (cmake/oldest_glibc.cmake).
 target_link_libraries(ferry_torch INTERFACE $<$<BOOL:${FERRY_SYSROOT}>:stdc++> torch_cpu c10)
+add_library(ferry_torch_python INTERFACE IMPORTED GLOBAL)
+target_link_libraries(ferry_torch_python INTERFACE $<$<BOOL:${FERRY_SYSROOT}>:-lstdc++>
+                                                   torch_python ferry_torch)
 
 if(EXISTS ${FERRY_TORCH}/lib/libtorch_cuda.so AND EXISTS ${ferry_cuda_headers}/cublas_v2.h)
   add_library(ferry_torch_cuda INTERFACE IMPORTED GLOBAL)

@@ -12,6 +12,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -29,8 +30,13 @@ EPOCH = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, check=Tru
 
 
 def run(*command, **options):
-    print("release:", *(str(word) for word in command[:3]), "…", file=sys.stderr, flush=True)
-    subprocess.run([str(word) for word in command], check=True, **options)
+    """What it prints is shown where it fails."""
+    words = [str(word) for word in command]
+    print("release:", shlex.join(words)[:90], "…", file=sys.stderr, flush=True)
+    ran = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         check=False, **options)
+    if ran.returncode:
+        sys.exit(f"{ran.stdout[-20000:]}\nrelease: that ended with {ran.returncode}")
 
 
 def version():
@@ -63,13 +69,11 @@ class Builds:
             f"-DFERRY_TORCH={self.site_packages[torch]}/torch",
             f"-DFERRY_CUDA_HEADERS={self.cuda_headers}",
             f"-DPython_EXECUTABLE={self.pythons[0]}", f"-DPython_INCLUDE_DIR={headers}",
-            "-DFERRY_PYTHONS=" + ";".join("=".join(other) for other in others),
-            stdout=subprocess.DEVNULL)
+            "-DFERRY_PYTHONS=" + ";".join("=".join(other) for other in others))
         target = "ferry_package" if with_command else "ferry_package_for_torch"
-        run("cmake", "--build", folder, "--target", target, stdout=subprocess.DEVNULL)
+        run("cmake", "--build", folder, "--target", target)
         component = [] if with_command else ["--component", "torch"]
-        run("cmake", "--install", folder, "--prefix", self.stage, "--strip", *component,
-            stdout=subprocess.DEVNULL)
+        run("cmake", "--install", folder, "--prefix", self.stage, "--strip", *component)
 
 
 def wheel(stage, work, python, pythons, out):
@@ -87,7 +91,7 @@ def wheel(stage, work, python, pythons, out):
         "--no-cache-dir", "-w", work / "made", "-C", "wheel.cmake=false", work, env=environment)
     made, = (work / "made").glob("*.whl")
     run(sys.executable, "-m", "wheel", "tags", "--remove", "--python-tag", tag, "--abi-tag", tag,
-        "--platform-tag", PLATFORM, made, env=environment, stdout=subprocess.DEVNULL)
+        "--platform-tag", PLATFORM, made, env=environment)
     made, = (work / "made").glob("*.whl")
     shutil.move(made, out / made.name)
 
@@ -156,7 +160,7 @@ def main():
     for python in pythons:
         wheel(builds.stage, work / "wheel", python, pythons, out)
     run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", out, ROOT,
-        env=dict(os.environ, SOURCE_DATE_EPOCH=EPOCH), stdout=subprocess.DEVNULL)
+        env=dict(os.environ, SOURCE_DATE_EPOCH=EPOCH))
     run(sys.executable, "-m", "twine", "check", "--strict", *out.iterdir())
     tarball(builds.stage, work / "tarball", out)
     sbom.write(out / f"ferry-{version()}.cdx.json", version(), EPOCH)
