@@ -15,7 +15,8 @@ HEAD = ("| Python | torch | installed in | first table in | `import torch_ferry`
 
 def line(row):
     if "failed" in row:
-        return f"| {row['python']} | {row['torch']} | | | | fails: {row['failed'].splitlines()[0]} |\n"
+        why = row["failed"].splitlines()[0]
+        return f"| {row['python']} | {row['torch']} | | | | fails: {why} |\n"
     adds = f"{row['import ms']:.0f} ms" if "import ms" in row else "no torch"
     return (f"| {row['python']} | {row['torch']} | {row['install s']:.1f} s | {row['plan s']:.1f} s "
             f"| {adds} | hold |\n")

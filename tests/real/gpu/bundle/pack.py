@@ -107,8 +107,8 @@ def place_data(root, folder):
 
 
 def place_trl(lock, folder):
-    """TRL's activation offloading, from the wheel that is pinned there; where that cannot be had the
-    bundle does without."""
+    """TRL's activation offloading, from the wheel that is pinned; the bundle does without
+    where that cannot be had."""
     pinned = re.search(r"^trl==(\S+) .*(\n    .*)*", lock.read_text(encoding="utf-8"), re.M)
     wheel = folder / "trl-wheel"
     wheel.mkdir()
@@ -152,7 +152,8 @@ def pack(root, build, folder):
     glibc = place_programs(build, folder)
     place_data(root, folder)
     facts = {"version": version, "commit": commit(root), "torch": torch,
-             "glibc": text(glibc), "trl": place_trl(root / "python/without_dependencies.lock", folder)}
+             "glibc": text(glibc),
+             "trl": place_trl(root / "python/without_dependencies.lock", folder)}
     (folder / "bundle.json").write_text(json.dumps(facts, indent=1) + "\n")
     if size(folder) > MOST_BYTES:
         raise Refused(f"{size(folder) / 2**20:.1f} MiB; expected at most {MOST_BYTES >> 20}")
