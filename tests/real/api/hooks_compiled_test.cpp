@@ -26,7 +26,7 @@ namespace compiled = torch::dynamo::autograd;
 torch::Tensor count_to_4() { return torch::arange(1, 5, torch::kFloat64).set_requires_grad(true); }
 
 // The tensors that it reads of a node.
-std::vector<torch::Tensor> read(const std::shared_ptr<torch::autograd::Node>& node) {
+std::vector<torch::Tensor> read(const decltype(torch::autograd::Edge::function)& node) {
   compiled::AutogradCompilerCall call(compiled::SizeInput::STATIC);
   compiled::NodeCall node_call(0, node);
   compiled::CompiledNodeArgs arguments(call, node_call);

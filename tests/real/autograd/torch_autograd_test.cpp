@@ -118,15 +118,15 @@ TEST_F(TorchAutogradTest, ATasksEndIsToldAfterAFailureAndTheErrorKeepsItsType) {
 // LibTorch leaves what was ready in the thread's queue.
 TEST_F(TorchAutogradTest, AFailedBackwardKeepsNothingAlive) {
   const Probe::Body fails = [] { throw std::runtime_error("boom"); };
-  std::weak_ptr<torch::autograd::Node> node;
+  c10::weak_intrusive_ptr<c10::TensorImpl> input{c10::intrusive_ptr<c10::TensorImpl>()};
   {
     const auto x = leaf();
-    const auto other = x.exp();
-    node = other.grad_fn();
+    const auto other = x.sin();  // whose node saves it
+    input = c10::weak_intrusive_ptr(x.getIntrusivePtr());
     EXPECT_THROW((other + Probe::apply(x, &fails)).sum().backward(), std::runtime_error);
-    EXPECT_FALSE(node.expired());
+    EXPECT_FALSE(input.expired());
   }
-  EXPECT_TRUE(node.expired());
+  EXPECT_TRUE(input.expired());
 }
 
 TEST_F(TorchAutogradTest, ANestedTasksEndIsItsOwn) {
