@@ -105,6 +105,8 @@ class ValueMode(FakeMode):
             with self:
                 return FORMULAS[name](*args, **kwargs)
         try:
+            if name in shapes.UNTOLD:
+                raise DynamicOutputShapeException(func)
             result = super().__torch_dispatch__(func, types, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             result, real = self._of_a_value(func, name, (args, kwargs), real, error)
