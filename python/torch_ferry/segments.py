@@ -14,10 +14,16 @@ from unittest import mock
 import torch
 from torch.utils import checkpoint as pytorch
 
+# What `checkpoint` calls for the kind that is not reentrant. Where PyTorch has the first (since
+# 2.14), the second only calls it. The arguments of both have the names "args" and "kwargs".
+NOT_REENTRANT = next(name for name in ("_checkpoint_without_reentrant_generator_impl",
+                                       "_checkpoint_without_reentrant_generator")
+                     if hasattr(pytorch, name))
+
 
 @contextlib.contextmanager
 def are_recorded(trace):
-    signature = inspect.signature(pytorch._checkpoint_without_reentrant_generator)
+    signature = inspect.signature(getattr(pytorch, NOT_REENTRANT))
 
     def not_reentrant(*given, **named):
         """PyTorch runs the function itself, between the two steps of this generator."""
@@ -37,7 +43,7 @@ def are_recorded(trace):
                     stack.enter_context(torch.no_grad())
                 return function(*args)
 
-    with mock.patch.object(pytorch, "_checkpoint_without_reentrant_generator", not_reentrant), \
+    with mock.patch.object(pytorch, NOT_REENTRANT, not_reentrant), \
             mock.patch.object(pytorch, "CheckpointFunction", Reentrant):
         yield
 

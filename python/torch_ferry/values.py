@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from . import shapes
+from . import redrawn, shapes
 from .asking import asking_line, refused
 from .assumed import PICKERS, checked, in_turn, number
 from .copies import Cell, Copies, Value
@@ -105,6 +105,8 @@ class ValueMode(FakeMode):
             with self:
                 return FORMULAS[name](*args, **kwargs)
         try:
+            if name in shapes.UNTOLD:
+                raise DynamicOutputShapeException(func)
             result = super().__torch_dispatch__(func, types, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             result, real = self._of_a_value(func, name, (args, kwargs), real, error)
@@ -197,6 +199,8 @@ class ValueMode(FakeMode):
                 fakes = [_empty_as(leaf, device) for leaf in leaves]
             reals = [leaf.tensor if isinstance(leaf, shapes.OnHost) else leaf for leaf in leaves]
             return tree_unflatten(fakes, spec), (reals,)
+        if redrawn.is_asked_for():
+            return False, None
         if isinstance(error, DataDependentOutputException) and "zeros" in self.assumed:
             self._state("zeros")
             return number(name, next(_tensors(arguments)).dtype), None

@@ -16,6 +16,11 @@ except ImportError as error:
 from torch_ferry import capture as ferry_capture  # noqa: E402
 
 
+def is_since(version):
+    """Whether this torch is of that version, "2.12", or a later one."""
+    return torch.__version__ >= version
+
+
 def module(forward, *parameters):
     """A module with the named parameters and this forward."""
     class Made(nn.Module):

@@ -53,6 +53,7 @@ _add("index_isin", lambda y, k: y[torch.isin(torch.arange(6, device=y.device), k
 _add("masked_select", lambda y, k: y.masked_select(k("mask")))
 _add("masked_select_wide", lambda y, k: y.masked_select(k("mask")[:, None]))
 _add("unique", lambda y, k: y[:k("places").unique().numel()].exp())
+_add("unique_alone", lambda y, k: y[:torch.ops.aten._unique(k("places"))[0].numel()].exp())
 _add("unique_dim", lambda y, k: y[:k("places").view(3, 2).unique(dim=0).shape[0]].exp())
 _add("unique_consecutive", lambda y, k: y[k("places").unique_consecutive()])
 _add("bincount", lambda y, k: y * torch.bincount(k("places")))

@@ -50,6 +50,15 @@ class Values(unittest.TestCase):
         line = forward.__code__.co_firstlineno + 2
         self.assertRegex(program.about["assumed zeros"], rf"test_capture_values.py:{line}$")
 
+    def test_what_pytorch_draws_until_it_fits_fits_at_once(self):
+        # Since 2.12 it asks whether it does, within both of its ways to draw.
+        for bounds in ({}, {"a": 1.5, "b": 4.0}):
+            with ferry_capture.fake_mode() as mode:
+                drawn = torch.nn.init.trunc_normal_(torch.empty(4, 4), **bounds)
+                self.assertEqual((drawn.shape, mode.stated), ((4, 4), {}))
+                with self.assertRaisesRegex(Exception, "asks for a tensor's value"):
+                    drawn.any().item()
+
     def test_experts_get_their_share_where_that_is_said(self):
         def forward(m, x):  # 12 tokens, 4 experts, 2 for each token
             scores = x @ m.w
