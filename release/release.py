@@ -1,10 +1,9 @@
 """Makes what a release has: wheels, sources, a tarball of the command, checksums, a list of parts.
 
-    release.py WORK [--torch V …] [--python V …]      `./dev release` calls it
+    release.py WORK --cuda-headers FOLDER [--torch V …] [--python V …]     `./dev release` calls it
 
 What depends on a version of torch is compiled once for each, and of that what depends on a version
-of Python once for each of those; the command once. CUDA's headers are those beside the newest
-torch.
+of Python once for each of those; the command once.
 """
 
 import argparse
@@ -52,10 +51,10 @@ def without_paths(*folders):
 class Builds:
     """The builds, one for each version of torch; what they install comes together in one folder."""
 
-    def __init__(self, out, pythons, site_packages, newest):
+    def __init__(self, out, pythons, site_packages, cuda_headers):
         self.out, self.pythons = out, pythons
         self.site_packages = site_packages  # by version of torch
-        self.cuda_headers = newest / "nvidia/cu13/include"
+        self.cuda_headers = cuda_headers.resolve()
         self.stage = out / "stage"
 
     def make(self, torch, with_command):
@@ -98,7 +97,8 @@ def wheel(stage, work, python, pythons, out):
 
 def check_needs(stage):
     """That the binaries run where the tag says, beside any LibTorch (cmake/oldest/needs.py)."""
-    loaded = ("libtorch*", "libc10*", "libcuda.so.1", "libferry_vgpu_runtime.so", "torch_ferry._C")
+    loaded = ("libtorch*", "libc10*", "libcuda.so.1", "libnvidia-ml.so.1",
+              "libferry_vgpu_runtime.so", "torch_ferry._C")
     binaries = [path for path in (stage / "torch_ferry").rglob("*")
                 if path.is_file() and path.open("rb").read(4) == b"\x7fELF"]
     run(sys.executable, ROOT / "cmake/oldest/needs.py",
@@ -131,6 +131,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("work", type=pathlib.Path,
                         help="builds go here, and what is made to its folder dist")
+    parser.add_argument("--cuda-headers", type=pathlib.Path, required=True, help="CUDA 13's")
     parser.add_argument("--torch", metavar="V", action="append", choices=found.torches(),
                         help="for these alone")
     parser.add_argument("--python", metavar="V", action="append", choices=found.PYTHONS,
@@ -148,7 +149,7 @@ def main():
     print(f"release: about {minutes:.0f} minutes on two cores: {len(torches)} versions of torch, "
           f"{len(pythons)} of Python", file=sys.stderr)
     sites = {torch: found.site_packages(torch) for torch in torches}
-    builds = Builds(work, pythons, sites, found.site_packages(found.torches()[-1]))
+    builds = Builds(work, pythons, sites, options.cuda_headers)
     out = work / "dist"
     for folder in (out, builds.stage):
         shutil.rmtree(folder, ignore_errors=True)

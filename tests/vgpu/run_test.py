@@ -205,6 +205,15 @@ class Refused(unittest.TestCase):
                              {"cudaHostUnregister": 2})
         self.assertIn("not there, and so it failed: cudaHostUnregister (2 times)\n", done.stderr)
 
+    def test_the_profiler_records_the_host_and_sees_no_gpu(self):
+        code = ("import torch\n"
+                "from torch.profiler import ProfilerActivity, profile\n"
+                "with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as record:\n"
+                "    torch.ones(1, device='cuda').add(1).item()\n"
+                "print('aten::add' in {event.name for event in record.events()})\n")
+        done = run_code(code)
+        self.assertEqual(("True\n", 0), (done.stdout, done.returncode), done.stderr)
+
     def test_what_nvml_would_be_asked_has_an_answer_in_words(self):
         code = ("import torch\n"
                 "for name in ('utilization', 'memory_usage', 'device_memory_used', 'temperature',\n"

@@ -80,6 +80,8 @@ class Compilers:
         """Dynamo asks there, at each call of what torch.compile returned, who compiles what is
         called: nobody does, so neither are the script's functions traced."""
         compiler_of = frames._callback_from_stance
+        # Since 2.12, with which fullgraph=True asks whether anything was compiled.
+        set_count = getattr(frames, "set_fullgraph_compiled_frame_count", None)
 
         def nobody_compiles(callback):
             found = compiler_of(callback)
@@ -90,6 +92,8 @@ class Compilers:
             if not hasattr(callback, "_ferry_was_called"):
                 callback._ferry_was_called = True
                 self._as_written += 1
+            if set_count is not None:
+                set_count(-1)  # nothing was, and nobody is to ask
             return None
 
         frames._callback_from_stance = nobody_compiles

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
@@ -15,7 +16,8 @@
 namespace ferry::vgpu {
 namespace {
 
-constexpr const char* kPreloaded[] = {"libferry_vgpu_runtime.so", "libcuda.so.1"};
+constexpr const char* kPreloaded[] = {"libferry_vgpu_runtime.so", "libcuda.so.1",
+                                      "libnvidia-ml.so.1"};
 
 std::string preload(const std::filesystem::path& libraries) {
   std::string list;
@@ -82,7 +84,9 @@ std::string why_not(const Options& options, const std::filesystem::path& librari
   if (!options.hide_gpu && std::filesystem::exists("/dev/nvidiactl", unread)) {
     return "there is a real GPU on this machine: run the script on it, or hide it by --hide-gpu";
   }
-  for (const char* file : {kPreloaded[0], kPreloaded[1], "launch.py", "ferry_policies.py"}) {
+  std::vector<const char*> files(std::begin(kPreloaded), std::end(kPreloaded));
+  files.insert(files.end(), {"launch.py", "ferry_policies.py"});
+  for (const char* file : files) {
     if (!std::filesystem::exists(libraries / file, unread)) {
       return "there is no " + (libraries / file).string() + ": build Ferry with LibTorch";
     }

@@ -17,6 +17,10 @@
 
 #include "vgpu/runtime/control.h"
 
+#if __has_include(<c10/cuda/PeerToPeerAccess.h>)  // since 2.11
+#include <c10/cuda/PeerToPeerAccess.h>
+#endif
+
 // LibTorch exports it, in no header of the wheel; ATen, which this does without, calls it.
 namespace c10::cuda::_internal {
 void setHasPrimaryContext(bool (*has)(c10::DeviceIndex));
@@ -78,7 +82,7 @@ void record(const allocator::TraceEntry& entry) {
     case Action::OOM:
       event.action = MemoryAction::kOom;
       break;
-    case Action::SNAPSHOT:
+    default:  // a snapshot; and since 2.15 an annotation
       return;
   }
   event.address = entry.addr_;
@@ -91,6 +95,9 @@ void start() {
   set_devices(1);
   set_device_bytes(TorchPool::kTotalBytes);
   allocator::init(1);
+#if __has_include(<c10/cuda/PeerToPeerAccess.h>)
+  c10::cuda::detail::init_p2p_access_cache(1);  // as ATen does
+#endif
   c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex) { return true; });
   allocator::attachAllocatorTraceTracker(record);
 }

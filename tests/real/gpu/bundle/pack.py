@@ -22,7 +22,8 @@ OLDEST = {"GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
 PROGRAMS = ("ferry", "ferry-train", "ferry-calibrate", "tests/real/gpu/ferry_gpu_tests",
             "bench/hooks_bench", "bench/torch_checkpoint_bench", "bench/recompute_bench")
 # For `run --virtual` alone, apart from the others: one of them has the driver's name.
-VIRTUAL = ("tests/real/virtual_gpu/libferry_virtual_gpu.so", "vgpu/libcuda.so.1")
+VIRTUAL = ("tests/real/virtual_gpu/libferry_virtual_gpu.so", "vgpu/libcuda.so.1",
+           "vgpu/libnvidia-ml.so.1")
 SHARED = {"libbenchmark.so.1debian"}  # Debian has it as a shared library alone
 SCRIPTS = ("archive.py", "decisions.py", "machine.py", "parts.py", "runner.py", "summary.py")
 
