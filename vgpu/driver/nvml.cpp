@@ -1,6 +1,6 @@
 // The little of NVML that LibTorch asks. Before it maps expandable segments: whether devices are
-// joined by a fabric, or by links. They are not. (Since 2.15 it asks without looking whether NVML is
-// there.) Where memory is out: which other processes have some. None has.
+// joined by a fabric, or by links. They are not. (2.15 asks without looking whether NVML is there.)
+// Where memory is out: which other processes have some. None has.
 //
 // Loaded under NVML's own name, libnvidia-ml.so.1, so that LibTorch's dlopen finds it.
 namespace ferry::vgpu {

@@ -88,7 +88,7 @@ at::Tensor snapshot(const at::Tensor& tensor) {
   const at::Tensor copy =
       at::empty({bytes / plain.element_size()}, plain.options()).set_requires_grad(false);
   std::memcpy(copy.mutable_data_ptr(), plain.storage().data(), copy.nbytes());
-  // Where a tensor of no elements begins is nowhere, and no pickle of 2.15's is read that says where.
+  // A tensor of no elements begins nowhere: 2.15 reads no pickle that says where.
   const std::int64_t begin = plain.numel() > 0 ? plain.storage_offset() : 0;
   return copy.as_strided(plain.sizes(), plain.strides(), begin);
 }
