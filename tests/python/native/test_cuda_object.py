@@ -10,7 +10,7 @@ import unittest
 
 from native.support import ferry, torch
 
-OBJECT = pathlib.Path(ferry.__file__).with_name("_C_cuda.so")
+OBJECT = pathlib.Path(ferry._C.__file__).with_name("_C_cuda.so")
 
 
 @unittest.skipUnless(OBJECT.exists(), "no GPU: this torch has no CUDA to build with")
