@@ -47,11 +47,6 @@ def torches():
     return sorted(names, key=lambda name: [int(part) for part in name.split(".")])
 
 
-def installed_by_dev(version):
-    """Whether `./dev` has this torch with all that goes with it."""
-    return cache(f"torch-{version}") / "installed"
-
-
 def cache(name):
     home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     return pathlib.Path(home, "ferry", name)

@@ -50,7 +50,7 @@ class Environment:
 
 def without_torch(environment):
     """What works without: the command, and the programs' reader; the rest says what is missing."""
-    environment.run("python", "-c", "import torch_ferry.program", text="")
+    environment.run("python", "-c", "import torch_ferry.program")
     said = environment.run("python", "-c", "import torch_ferry; torch_ferry.offload", expected=(1,))
     if "needs torch" not in said:
         raise Failed(f"import torch_ferry; torch_ferry.offload: {said}")

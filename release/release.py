@@ -21,7 +21,7 @@ import sbom
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PLATFORM = "manylinux_2_28_x86_64"
-# Measured on two cores, nothing in the compiler's cache.
+# Estimates for two cores, from a release of one torch and two Pythons.
 MINUTES_ONCE, MINUTES_A_TORCH, MINUTES_A_MODULE = 6, 6, 1
 # A commit's time in each file that is packed: the same commit, the same bytes.
 EPOCH = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, check=True, text=True,

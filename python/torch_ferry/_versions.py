@@ -38,7 +38,7 @@ def torches(package):
 
 
 def _pythons(folder):
-    """Those that the modules in it were built for, by their names: cpython-311, abi3."""
+    """Those that the modules in it were built for, by their names."""
     tags = (re.match(rf"{MODULE}\.cpython-(\d)(\d+)", file.name)
             for file in folder.glob(f"{MODULE}.*"))
     return _sorted(f"{tag[1]}.{tag[2]}" for tag in tags if tag)
