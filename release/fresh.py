@@ -100,18 +100,30 @@ def check(wheels, python, torch, device, folder, pip_options):
     return result
 
 
+def pair_of(text):
+    """An interpreter, and a version of torch or `none`."""
+    python, equals, torch = text.partition("=")
+    if not (equals and torch) or shutil.which(python) is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected an interpreter that can be run, =, and a version of torch or none: "
+            "python3.12=2.15.0")
+    return python, torch
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("wheels", type=pathlib.Path)
-    parser.add_argument("--pair", metavar="PYTHON=TORCH", action="append", required=True)
+    parser.add_argument("--pair", metavar="PYTHON=TORCH", type=pair_of, action="append",
+                        required=True)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()))
     parser.add_argument("--pip-option", metavar="WORD", action="append", default=[])
     options = parser.parse_args()
     rows = []
-    for pair in options.pair:
-        python, torch = pair.split("=")
+    if not any(options.wheels.glob("torch_ferry-*.whl")):
+        parser.error(f"{options.wheels}: expected wheels there: ./dev release makes them")
+    for python, torch in options.pair:
         folder = pathlib.Path(tempfile.mkdtemp(prefix="ferry-fresh-", dir=options.folder))
         version = subprocess.run([python, "--version"], check=True, capture_output=True,
                                  text=True).stdout.split()[-1]
