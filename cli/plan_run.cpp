@@ -38,6 +38,7 @@ AllocConf conf_of(const Plan& plan, const std::string& file, const AllocConf& as
   }
   AllocConf conf = parse_alloc_conf(plan.alloc_conf, file);
   conf.segments_go_up = asked.segments_go_up;
+  conf.equal_blocks = asked.equal_blocks;
   return conf;
 }
 

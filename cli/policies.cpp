@@ -75,6 +75,13 @@ std::int64_t budget_of(const PolicyRequest& request, std::int64_t asked_bytes) {
   return std::min(asked_bytes, allowed);
 }
 
+// The version that it was captured with; "": it does not say.
+std::string_view torch_of(const Program& program) {
+  const auto found = std::find_if(program.about.begin(), program.about.end(),
+                                  [](const auto& entry) { return entry.first == "torch"; });
+  return found == program.about.end() ? std::string_view{} : found->second;
+}
+
 }  // namespace
 
 std::string policy_choices() {
@@ -162,6 +169,7 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   request.plan.alloc_conf = parse_alloc_conf(arguments.alloc_conf, "--alloc-conf");
   request.plan.alloc_conf.segments_go_up = arguments.segments_go_up;
   request.program = load_program(find_program(arguments.subject));
+  request.plan.alloc_conf.equal_blocks = equal_blocks_of(torch_of(request.program));
   if (arguments.hardware.empty()) {
     throw InputError("--card", 0, "expected a card (`ferry hardware` lists them)");
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "cli/console/output.h"
 #include "cli/console/progress.h"
@@ -59,6 +61,24 @@ nlohmann::ordered_json to_json(const sim::SnapshotReplay& replay) {
   return json;
 }
 
+// A snapshot does not say which PyTorch wrote it: as the first whose allocator does the same, or as
+// the newest.
+sim::SnapshotReplay replay_as_any_torch(MemorySnapshot& snapshot, const std::string& path) {
+  ProgressLine progress;
+  std::optional<sim::SnapshotReplay> newest;
+  for (const EqualBlocks equal :
+       {EqualBlocks::kOldestSegment, EqualBlocks::kLowestAddress, EqualBlocks::kOldestBlock}) {
+    snapshot.conf.equal_blocks = equal;
+    sim::SnapshotReplay replay = sim::replay_snapshot(
+        snapshot, path,
+        [&](std::size_t done, std::size_t all) { progress.show(done, all, "entries"); });
+    progress.clear();
+    if (!replay.difference) return replay;
+    if (!newest) newest = std::move(replay);
+  }
+  return *newest;
+}
+
 }  // namespace
 
 bool is_snapshot(const std::string& path) {
@@ -67,7 +87,7 @@ bool is_snapshot(const std::string& path) {
 }
 
 ExitCode replay_snapshot(const std::string& path, bool json) {
-  const MemorySnapshot snapshot = read_memory_snapshot(path);
+  MemorySnapshot snapshot = read_memory_snapshot(path);
   const bool any = std::any_of(snapshot.traces.begin(), snapshot.traces.end(),
                                [](const auto& trace) { return !trace.empty(); });
   if (!any) {
@@ -75,11 +95,7 @@ ExitCode replay_snapshot(const std::string& path, bool json) {
                      "it has no trace: expected a snapshot after "
                      "torch.cuda.memory._record_memory_history()");
   }
-  ProgressLine progress;
-  const sim::SnapshotReplay replay = sim::replay_snapshot(
-      snapshot, path,
-      [&](std::size_t done, std::size_t all) { progress.show(done, all, "entries"); });
-  progress.clear();
+  const sim::SnapshotReplay replay = replay_as_any_torch(snapshot, path);
   if (json) {
     print_json(to_json(replay));
   } else {

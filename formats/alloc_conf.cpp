@@ -256,6 +256,16 @@ std::string text_of(double value) {
 
 }  // namespace
 
+EqualBlocks equal_blocks_of(std::string_view torch) {
+  int major = 0, minor = 0;
+  const char* end = torch.data() + torch.size();
+  const auto [dot, error] = std::from_chars(torch.data(), end, major);
+  const bool version = error == std::errc{} && dot != end && *dot == '.' &&
+                       std::from_chars(dot + 1, end, minor).ec == std::errc{};
+  if (!version || major > 2 || minor >= 13) return EqualBlocks::kOldestSegment;
+  return minor == 12 ? EqualBlocks::kOldestBlock : EqualBlocks::kLowestAddress;
+}
+
 std::int64_t AllocConf::divisions_for(std::int64_t bytes) const {
   const int log = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes))) - 1;
   const int last = static_cast<int>(roundup_power2_divisions.size()) - 1;

@@ -18,6 +18,16 @@
 
 namespace ferry {
 
+// Which free block PyTorch takes where several have the size that it looks for.
+enum class EqualBlocks : std::uint8_t {
+  kLowestAddress,  // to 2.11
+  kOldestBlock,    // 2.12
+  kOldestSegment,  // since 2.13; within a segment that with the lowest address
+};
+
+// By a version of torch ("2.11.0"); of what is no such version, the newest's.
+EqualBlocks equal_blocks_of(std::string_view torch);
+
 struct AllocConf {
   bool expandable_segments = false;
   // The segment of a request above 1 MiB and below 10 MiB; the unit in which an expandable segment
@@ -34,6 +44,8 @@ struct AllocConf {
   // No option of PyTorch's, and not in its text: whether the device puts each segment above the
   // last, in place of below, as drivers do (formats/segment_addresses.h).
   bool segments_go_up = false;
+  // No option either: a version of PyTorch has one of them.
+  EqualBlocks equal_blocks = EqualBlocks::kOldestSegment;
 
   std::int64_t non_split_rounding_bytes() const {
     return max_non_split_rounding_bytes.value_or(large_segment_bytes);

@@ -1,5 +1,6 @@
 """What a release is built with, as it is found here: interpreters, and each version of LibTorch."""
 
+import argparse
 import os
 import pathlib
 import re
@@ -27,18 +28,39 @@ def headers_of(python):
     return said if said and pathlib.Path(said[1], "Python.h").exists() else None
 
 
+class Python:
+    """A version of Python that modules are built for. `program` is None where there are headers
+    alone: enough to build for it."""
+
+    def __init__(self, minor, program, soabi, headers):
+        self.minor, self.program, self.soabi, self.headers = minor, program, soabi, headers
+        self.tag = "cp" + minor.replace(".", "")
+
+
 def pythons():
-    """An interpreter with headers for each version that has one, of pyenv's or on the path."""
+    """By version: an interpreter with headers, of pyenv's or on the path."""
     found = {}
     for minor in PYTHONS:
         names = [str(path) for path in sorted(
             pathlib.Path.home().glob(f".pyenv/versions/{minor}.*/bin/python3"), reverse=True)]
-        for python in [*names, shutil.which(f"python{minor}")]:
-            said = python and said_by(python, "import sys; print('%d.%d' % sys.version_info[:2])")
-            if said == [minor] and headers_of(python):
-                found[minor] = python
+        for program in [*names, shutil.which(f"python{minor}")]:
+            said = program and said_by(program, "import sys; print('%d.%d' % sys.version_info[:2])")
+            if said == [minor] and (headers := headers_of(program)):
+                found[minor] = Python(minor, program, *headers)
                 break
     return found
+
+
+def from_headers(text):
+    """ "3.14=FOLDER": a version of which there is no interpreter here."""
+    minor, _, folder = text.partition("=")
+    here = pathlib.Path(folder).resolve()
+    said = here / "patchlevel.h"
+    version = re.search(r'PY_VERSION\s+"(\d+\.\d+)', said.read_text()) if said.exists() else None
+    if minor not in PYTHONS or not version or version[1] != minor:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected a version of Python, =, and the folder of its Python.h")
+    return Python(minor, None, f"cpython-{minor.replace('.', '')}-x86_64-linux-gnu", str(here))
 
 
 def torches():

@@ -60,15 +60,15 @@ class Builds:
     def make(self, torch, with_command):
         """`with_command`: and what does not depend on torch."""
         folder = self.out / f"torch-{torch}"
-        (_, headers), *others = (found.headers_of(python) for python in self.pythons)
+        first, *others = self.pythons
         run("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
             f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/cmake/oldest_glibc.cmake",
             "-DFERRY_PYTHON_ONLY=ON", "-DFERRY_COMMAND=ON",
             f"-DCMAKE_CXX_FLAGS={without_paths(ROOT, self.site_packages[torch])}",
             f"-DFERRY_TORCH={self.site_packages[torch]}/torch",
             f"-DFERRY_CUDA_HEADERS={self.cuda_headers}",
-            f"-DPython_EXECUTABLE={self.pythons[0]}", f"-DPython_INCLUDE_DIR={headers}",
-            "-DFERRY_PYTHONS=" + ";".join("=".join(other) for other in others))
+            f"-DPython_EXECUTABLE={first.program}", f"-DPython_INCLUDE_DIR={first.headers}",
+            "-DFERRY_PYTHONS=" + ";".join(f"{other.soabi}={other.headers}" for other in others))
         target = "ferry_package" if with_command else "ferry_package_for_torch"
         run("cmake", "--build", folder, "--target", target)
         component = [] if with_command else ["--component", "torch"]
@@ -77,20 +77,19 @@ class Builds:
 
 def wheel(stage, work, python, pythons, out):
     """Of the sources, and of what was built that which is for this Python; its tag says so."""
-    tag = "cp" + found.headers_of(python)[0].split("-")[1]
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(ROOT / "python", work / "python")
     for name in ("pyproject.toml", "CMakeLists.txt", "LICENSE"):
         shutil.copy(ROOT / name, work)
-    others = [f"_C.{found.headers_of(other)[0]}.so" for other in pythons if other != python]
+    others = [f"_C.{other.soabi}.so" for other in pythons if other != python]
     shutil.copytree(stage / "torch_ferry", work / "python/torch_ferry", dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns(*others))
     environment = dict(os.environ, SOURCE_DATE_EPOCH=EPOCH)
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps",
         "--no-cache-dir", "-w", work / "made", "-C", "wheel.cmake=false", work, env=environment)
     made, = (work / "made").glob("*.whl")
-    run(sys.executable, "-m", "wheel", "tags", "--remove", "--python-tag", tag, "--abi-tag", tag,
-        "--platform-tag", PLATFORM, made, env=environment)
+    run(sys.executable, "-m", "wheel", "tags", "--remove", "--python-tag", python.tag, "--abi-tag",
+        python.tag, "--platform-tag", PLATFORM, made, env=environment)
     made, = (work / "made").glob("*.whl")
     shutil.move(made, out / made.name)
 
@@ -136,14 +135,21 @@ def main():
                         help="for these alone")
     parser.add_argument("--python", metavar="V", action="append", choices=found.PYTHONS,
                         help="for these alone")
+    parser.add_argument("--headers", metavar="V=FOLDER", action="append", default=[],
+                        type=found.from_headers,
+                        help="of a Python that has no interpreter here: where its Python.h is")
     options = parser.parse_args()
     work = options.work.resolve()
     torches = sorted(options.torch or found.torches(), key=found.torches().index)
     here = found.pythons()
+    for python in options.headers:
+        here.setdefault(python.minor, python)
     if missing := [each for each in options.python or found.PYTHONS if each not in here]:
         print(f"release: no Python {', '.join(missing)} with headers here", file=sys.stderr)
     pythons = [python for minor, python in here.items() if minor in (options.python or here)]
-    if not pythons:
+    if not pythons or not pythons[0].program:
+        print("release: expected a Python that has its headers and runs here: CMake asks it",
+              file=sys.stderr)
         sys.exit(7)
     minutes = MINUTES_ONCE + len(torches) * (MINUTES_A_TORCH + MINUTES_A_MODULE * len(pythons))
     print(f"release: about {minutes:.0f} minutes on two cores: {len(torches)} versions of torch, "

@@ -19,6 +19,7 @@ struct Segment {
   StreamId stream{};
   bool small = false;       // of the pool for requests up to 1 MiB
   bool expandable = false;  // its memory is mapped piece by piece
+  std::int64_t number = 0;  // of the pool's, in the order in which they were made
 };
 
 class Block {
@@ -46,6 +47,7 @@ class Block {
   bool mapped_ = true;
   std::uint32_t pending_ = 0;  // the number of events that hold it back
   std::int64_t searches_ = 0;  // of its pool, when it was put there
+  std::int64_t rank_ = 0;      // among free blocks of its size: the lowest is taken
   Block* before_ = nullptr;    // its neighbours within the segment
   Block* after_ = nullptr;
   std::vector<StreamId> uses_;  // other streams that use it

@@ -73,7 +73,11 @@ Block* DevicePool::allocate(std::int64_t bytes, StreamId stream) {
     }
     refuse(bytes);
   }
-  if (splits(block, size)) free_blocks_of(block).put(split(block, size));
+  if (splits(block, size)) {
+    Block* rest = split(block, size);
+    std::swap(block->rank_, rest->rank_);  // the rest is the older one to PyTorch
+    free_blocks_of(block).put(rest);
+  }
   block->allocated_ = true;
   block->requested_ = bytes;
   tell(MemoryAction::kAlloc, block, bytes);
@@ -279,6 +283,15 @@ Block* DevicePool::new_block(const Segment* segment, std::uint64_t address, std:
   block->segment_ = segment;
   block->address_ = address;
   block->bytes_ = bytes;
+  switch (options_.conf.equal_blocks) {
+    case EqualBlocks::kLowestAddress:
+      break;
+    case EqualBlocks::kOldestBlock:
+      block->rank_ = ++made_;
+      break;
+    case EqualBlocks::kOldestSegment:
+      block->rank_ = segment->number;
+  }
   return block;
 }
 
@@ -289,10 +302,15 @@ void DevicePool::delete_block(Block* block) {
 
 const Segment* DevicePool::new_segment(const Segment& segment) {
   ++segments_in_use_;
-  if (unused_segments_.empty()) return &segments_.emplace_back(segment);
-  Segment* slot = unused_segments_.back();
-  unused_segments_.pop_back();
+  Segment* slot = nullptr;
+  if (unused_segments_.empty()) {
+    slot = &segments_.emplace_back();
+  } else {
+    slot = unused_segments_.back();
+    unused_segments_.pop_back();
+  }
   *slot = segment;
+  slot->number = ++made_;
   return slot;
 }
 

@@ -1,18 +1,19 @@
 // PyTorch's caching allocator: blocks of one device's memory, per stream, split and merged.
 //
-// Models c10/cuda/CUDACachingAllocator.cpp (2.11) with its options (formats/alloc_conf.h): sizes in
-// multiples of 512 bytes, or rounded up to parts of powers of two; requests up to 1 MiB from 2 MiB
-// segments, below 10 MiB from 20 MiB segments, larger ones from segments of their own in 2 MiB
-// steps; best fit, ties by address; a freed block serves its own stream only. A block in use on
-// other streams stays active when freed, until a query at a later allocation finds these streams
-// past the free. With expandable segments (device_pool_expandable.cpp) a stream has one segment a
-// pool, whose memory is mapped as it grows. Where memory is short (device_pool_release.cpp): what
-// is old is collected, large blocks are given back; then it waits for all blocks that are in use
-// elsewhere, gives every whole free segment back, and tries once more.
+// Models c10/cuda/CUDACachingAllocator.cpp (2.10 to 2.15) with its options (formats/alloc_conf.h):
+// sizes in multiples of 512 bytes, or rounded up to parts of powers of two; requests up to 1 MiB
+// from 2 MiB segments, below 10 MiB from 20 MiB segments, larger ones from segments of their own in
+// 2 MiB steps; best fit, ties by EqualBlocks; a freed block serves its own stream only. A block in
+// use on other streams stays active when freed, until a query at a later allocation finds these
+// streams past the free. With expandable segments (device_pool_expandable.cpp) a stream has one
+// segment a pool, whose memory is mapped as it grows. Where memory is short
+// (device_pool_release.cpp): what is old is collected, large blocks are given back; then it waits
+// for all blocks that are in use elsewhere, gives every whole free segment back, and tries once
+// more.
 //
 // Invariants: blocks tile their segments; of two neighbours never both are free; reserved bytes are
-// the segments'; no decision looks at a pointer (order is stream, size, address).
-// Addresses are numbers from (device + 1) << 44, which segments take from the top down
+// the segments'; no decision looks at a pointer (order is stream, size, rank, address). Addresses
+// are numbers from (device + 1) << 44, which segments take from the top down
 // (formats/segment_addresses.h), those of expandable segments from 1 << 57, upwards. None is used
 // again by another segment.
 //
@@ -160,6 +161,7 @@ class DevicePool {
   SegmentAddresses addresses_;
   std::uint64_t next_reservation_;
   std::int64_t segments_in_use_ = 0;
+  std::int64_t made_ = 0;  // segments, or with EqualBlocks::kOldestBlock blocks as well
   FreeBlocks small_, large_;
   std::map<StreamId, std::deque<Deferred>> deferred_;  // by the stream that still uses the block
   std::int64_t deferred_count_ = 0;

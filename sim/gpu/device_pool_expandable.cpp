@@ -4,6 +4,7 @@
 // c10/cuda/CUDACachingAllocator.cpp (2.11). A page is a segment of the pool: 2 MiB of the small
 // one, large_segment_size_mb of the other.
 #include <algorithm>
+#include <utility>
 
 #include "sim/gpu/device_pool.h"
 #include "sim/gpu/device_pool_sizes.h"
@@ -118,6 +119,7 @@ void DevicePool::unmap(Block* block) {
     if (block->address_ < begin) {
       Block* head = block;
       block = split(head, static_cast<std::int64_t>(begin - head->address_));
+      std::swap(block->rank_, head->rank_);  // the head is the new one to PyTorch
       free_blocks.put(head);
     }
     if (end < block->end()) {

@@ -7,7 +7,8 @@
 namespace ferry::sim {
 
 bool FreeBlocks::Key::operator<(const Key& other) const {
-  return std::tie(stream, bytes, address) < std::tie(other.stream, other.bytes, other.address);
+  return std::tie(stream, bytes, rank, address) <
+         std::tie(other.stream, other.bytes, other.rank, other.address);
 }
 
 void FreeBlocks::put(Block* block) {
@@ -27,7 +28,7 @@ FreeBlocks::Keys::const_iterator FreeBlocks::search(std::int64_t bytes, StreamId
   const auto of_stream = [&](Keys::const_iterator at) {
     return at != blocks_.end() && at->stream == stream;
   };
-  auto found = blocks_.lower_bound({stream, bytes, 0, nullptr});
+  auto found = blocks_.lower_bound({stream, bytes, 0, 0, nullptr});
   if (!of_stream(found)) return blocks_.end();
   if (found->block->segment().expandable && conf.expandable_segments) {
     const auto can_become = [](const Block* block) {
@@ -65,15 +66,15 @@ Block* FreeBlocks::take(std::int64_t bytes, StreamId stream, const AllocConf& co
 }
 
 Block* FreeBlocks::first_of(StreamId stream, std::int64_t bytes) const {
-  const auto found = blocks_.lower_bound({stream, bytes, 0, nullptr});
+  const auto found = blocks_.lower_bound({stream, bytes, 0, 0, nullptr});
   return found != blocks_.end() && found->stream == stream ? found->block : nullptr;
 }
 
 std::vector<Block*> FreeBlocks::largest_first(StreamId stream, std::int64_t least,
                                               std::int64_t end) const {
   std::vector<Block*> found;
-  const auto first = blocks_.lower_bound({stream, least, 0, nullptr});
-  for (auto at = blocks_.lower_bound({stream, end, 0, nullptr}); at != first;) {
+  const auto first = blocks_.lower_bound({stream, least, 0, 0, nullptr});
+  for (auto at = blocks_.lower_bound({stream, end, 0, 0, nullptr}); at != first;) {
     found.push_back((--at)->block);
   }
   return found;

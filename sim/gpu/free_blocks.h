@@ -1,10 +1,10 @@
 // The blocks that are free for use, of the small or of the large requests: by stream, then size,
-// then address.
+// then rank (EqualBlocks), then address.
 //
-// Models BlockPool and get_free_block of c10/cuda/CUDACachingAllocator.cpp (2.11): the smallest
-// block that suffices, of equal ones that with the lowest address. A block at the growing end of an
-// expandable segment counts as large as it can become: PyTorch goes on while the next block is
-// smaller in this sense, so it finds no true minimum, and neither does this.
+// Models BlockPool and get_free_block of c10/cuda/CUDACachingAllocator.cpp (2.10 to 2.15): the
+// smallest block that suffices, of equal ones that with the lowest rank. A block at the growing end
+// of an expandable segment counts as large as it can become: PyTorch goes on while the next block
+// is smaller in this sense, so it finds no true minimum, and neither does this.
 //
 // An age counts the searches since a block came here; garbage collection frees old ones.
 #pragma once
@@ -46,7 +46,7 @@ class FreeBlocks {
   // The first of the stream for which `holds`; null: none.
   template <class Holds>
   Block* find_unmapped(StreamId stream, Holds&& holds) const {
-    for (auto at = unmapped_.lower_bound({stream, 0, 0, nullptr});
+    for (auto at = unmapped_.lower_bound({stream, 0, 0, 0, nullptr});
          at != unmapped_.end() && at->stream == stream; ++at) {
       if (holds(at->block)) return at->block;
     }
@@ -57,6 +57,7 @@ class FreeBlocks {
   struct Key {
     StreamId stream;
     std::int64_t bytes;
+    std::int64_t rank;
     std::uint64_t address;
     Block* block;
     bool operator<(const Key& other) const;
@@ -64,9 +65,11 @@ class FreeBlocks {
   using Keys = std::set<Key>;
 
   static Key key_of(Block* block) {
-    return {block->stream(), block->bytes_, block->address_, block};
+    return {block->stream(), block->bytes_, block->rank_, block->address_, block};
   }
-  static Key key_of_unmapped(Block* block) { return {block->stream(), 0, block->address_, block}; }
+  static Key key_of_unmapped(Block* block) {
+    return {block->stream(), 0, 0, block->address_, block};
+  }
   Keys::const_iterator search(std::int64_t bytes, StreamId stream, const AllocConf& conf) const;
 
   Keys blocks_;

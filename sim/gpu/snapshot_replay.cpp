@@ -9,6 +9,7 @@
 #include "sim/gpu/device_pool.h"
 #include "sim/gpu/device_pool_sizes.h"
 #include "sim/gpu/reserved_places.h"
+#include "sim/gpu/segment_order.h"
 #include "sim/gpu/snapshot_start.h"
 #include "sim/gpu/snapshot_words.h"
 #include "sim/gpu/told_events.h"
@@ -26,6 +27,7 @@ class Replay final : public PoolTrace {
         device_(device),
         file_(file),
         total_bytes_(total_bytes),
+        ages_known_(start.segments.empty()),
         pool_(0, options(), completions_) {
     const std::vector<MemoryEvent>& trace = snapshot.traces[device];
     for (std::size_t i = from; i < trace.size(); ++i) {
@@ -173,8 +175,10 @@ class Replay final : public PoolTrace {
     if (request.action == MemoryAction::kAlloc && given_back == end) return true;
     const Block* first = pool_.would_release(request.bytes, stream);
     for (std::size_t i = at_; first != nullptr && i < given_back; ++i) {
-      if (event(i).action == MemoryAction::kSegmentFree)
-        return event(i).address != first->address();
+      const MemoryEvent& freed = event(i);
+      if (freed.action != MemoryAction::kSegmentFree) continue;
+      if (ages_known_) return freed.address != first->address();
+      return freed.stream != request.stream || freed.bytes != first->bytes();
     }
     return false;
   }
@@ -234,6 +238,7 @@ class Replay final : public PoolTrace {
   }
 
   void empty_cache(std::size_t end) {
+    request_ = nullptr;
     pool_.empty_cache();
     compare(end);
   }
@@ -263,13 +268,26 @@ class Replay final : public PoolTrace {
         return i < events.size() ? in_words(events[i]) : std::string("nothing more");
       };
       const std::size_t at = std::min(at_ + i, entries_.size() - 1);
-      difference_ = ReplayDifference{device_, entries_[at], told(real), told(simulated), {}};
+      difference_ = ReplayDifference{device_, entries_[at], told(real), told(simulated), {}, {}};
       if (i < simulated.size() && simulated[i].action == MemoryAction::kAlloc) {
         difference_->simulated_alloc = simulated[i].address;
+      }
+      if (i < real.size() && i < simulated.size() && same_elsewhere(real[i], simulated[i])) {
+        difference_->older_and_newer = {real[i].address, simulated[i].address};
+        if (goes_newest_first(real[i])) {
+          difference_->older_and_newer = {simulated[i].address, real[i].address};
+        }
       }
       return;
     }
     at_ = end;
+  }
+
+  // Whether it goes as one of several blocks that are never split, for a larger one.
+  bool goes_newest_first(const MemoryEvent& event) const {
+    const auto& most = snapshot_.conf.max_split_bytes;
+    return event.action == MemoryAction::kSegmentFree && request_ != nullptr && most &&
+           event.bytes >= *most && event.bytes < rounded_bytes(request_->bytes, snapshot_.conf);
   }
 
   MemoryEvent event_of(const PoolEntry& entry) const {
@@ -278,9 +296,12 @@ class Replay final : public PoolTrace {
     return event;
   }
 
-  static bool same(const MemoryEvent& real, const MemoryEvent& simulated) {
+  static bool same_elsewhere(const MemoryEvent& real, const MemoryEvent& simulated) {
     return real.action == simulated.action && real.bytes == simulated.bytes &&
-           real.stream == simulated.stream &&
+           real.stream == simulated.stream;
+  }
+  static bool same(const MemoryEvent& real, const MemoryEvent& simulated) {
+    return same_elsewhere(real, simulated) &&
            (real.action == MemoryAction::kOom || real.address == simulated.address);
   }
 
@@ -308,7 +329,7 @@ class Replay final : public PoolTrace {
       const auto told = [i](const std::vector<MemorySegment>& segments) {
         return i < segments.size() ? in_words(segments[i]) : std::string("nothing more");
       };
-      difference_ = ReplayDifference{device_, std::nullopt, told(real), told(simulated), {}};
+      difference_ = ReplayDifference{device_, std::nullopt, told(real), told(simulated), {}, {}};
       return;
     }
     result.segments += static_cast<std::int64_t>(real.size());
@@ -332,12 +353,13 @@ class Replay final : public PoolTrace {
   std::size_t device_;
   const std::string& file_;
   std::int64_t total_bytes_;
+  bool ages_known_;  // of all segments: the trace begins with none
   ReservedPlaces places_{total_bytes_ + total_bytes_ / 8};
   std::vector<std::size_t> entries_;           // of the trace: those of the allocator
   std::size_t at_ = 0;                         // among them
   std::size_t calls_ = 0;                      // that were replayed
   std::size_t last_end_ = 0;                   // of the latest one's entries
-  const MemoryEvent* request_ = nullptr;       // that is being replayed
+  const MemoryEvent* request_ = nullptr;       // that is being replayed; null: empty_cache
   std::map<std::uint64_t, StreamId> numbers_;  // of streams
   std::vector<std::uint64_t> streams_;         // by number
   std::uint32_t uses_ = 0;                     // numbers of streams that were given
@@ -390,36 +412,54 @@ void replay_expandable(const MemorySnapshot& snapshot, std::size_t device, const
   }
 }
 
+// A trace that begins where there were segments: in the orders in which these may have been made.
+void replay_from_the_middle(const MemorySnapshot& snapshot, std::size_t device,
+                            const std::string& file, const std::function<void(std::size_t)>& told,
+                            SnapshotReplay& result) {
+  constexpr int kTries = 100;
+  const std::vector<MemoryEvent>& trace = snapshot.traces[device];
+  const SnapshotReplay before = result;
+  std::size_t from = first_call(trace);
+  SnapshotStart start = start_of(snapshot, device, from, file);
+  SegmentOrder order(start.segments, trace);
+  bool may_learn = true;
+  for (int i = 0; i < kTries && may_learn; ++i) {
+    result = before;
+    start.segments = order.segments();
+    Replay replay(snapshot, device, from, start, /*total_bytes=*/0, file);
+    replay.run(result, told);
+    if (!result.difference) return;
+    if (const auto behind = replay.behind_first(); i == 0 && behind) {
+      // That call may have begun before the trace, with less that was free.
+      from = *behind;
+      start = start_of(snapshot, device, from, file);
+      order = SegmentOrder(start.segments, trace);
+      continue;
+    }
+    const auto& ages = result.difference->older_and_newer;
+    may_learn = ages && order.learn(ages->first, ages->second);
+  }
+  const auto& address = result.difference->simulated_alloc;
+  const auto unsure = address ? start.unsure_ends.find(*address) : start.unsure_ends.end();
+  // With a largest split it is not clear at which end of equal blocks giving back began.
+  const bool order_unknown = may_learn || snapshot.conf.equal_blocks == EqualBlocks::kOldestBlock ||
+                             (result.difference->older_and_newer && snapshot.conf.max_split_bytes);
+  result.start_unknown = order_unknown || (unsure != start.unsure_ends.end() &&
+                                           *result.difference->entry <= unsure->second);
+}
+
 // One device's; its counts are added.
 void replay_device(const MemorySnapshot& snapshot, std::size_t device, const std::string& file,
                    const std::function<void(std::size_t)>& told, SnapshotReplay& result) {
-  std::size_t from = 0;
-  SnapshotStart start = start_of(snapshot, device, from, file);
-  const bool in_the_middle = !start.segments.empty();
-  if (!in_the_middle && snapshot.conf.expandable_segments) {
+  const SnapshotStart start = start_of(snapshot, device, 0, file);
+  if (!start.segments.empty()) {
+    return replay_from_the_middle(snapshot, device, file, told, result);
+  }
+  if (snapshot.conf.expandable_segments) {
     return replay_expandable(snapshot, device, file, told, result);
   }
-  if (in_the_middle) {
-    from = first_call(snapshot.traces[device]);
-    start = start_of(snapshot, device, from, file);
-  }
-  for (bool again = in_the_middle;; again = false) {
-    SnapshotReplay tried = result;
-    Replay replay(snapshot, device, from, start, /*total_bytes=*/0, file);
-    replay.run(tried, told);
-    const auto behind = replay.behind_first();
-    if (again && behind) {  // it may have begun before the trace, with less that was free
-      from = *behind;
-      start = start_of(snapshot, device, from, file);
-      continue;
-    }
-    result = tried;
-    break;
-  }
-  if (!result.difference || !result.difference->simulated_alloc) return;
-  const auto unsure = start.unsure_ends.find(*result.difference->simulated_alloc);
-  result.start_unknown =
-      unsure != start.unsure_ends.end() && *result.difference->entry <= unsure->second;
+  Replay replay(snapshot, device, 0, start, /*total_bytes=*/0, file);
+  replay.run(result, told);
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 //
 // A trace may begin in the middle, even of a call: then what is left of that call is passed over.
 // Where it does not say how large a block was that was there before (snapshot_start.h), a
-// difference may come from that, and the start is not known.
+// difference may come from that, and the start is not known. In which order the segments were made
+// that were there is found by trying (segment_order.h), and not for PyTorch 2.12, which looks at
+// the age of each block.
 //
 // How many addresses an expandable segment has depends on the device's memory, which no snapshot
 // says. A request that finds too few takes new ones, even if the device has no memory for it then;
@@ -24,6 +26,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "formats/memory_snapshot.h"
 
@@ -35,6 +38,9 @@ struct ReplayDifference {
   std::string real;                  // "alloc of 512 bytes at 0x7f…", or "nothing more"
   std::string simulated;
   std::optional<std::uint64_t> simulated_alloc;  // the address, if that is what it was
+  // Where the same was done with another block: their addresses, of that first which must be the
+  // older one to PyTorch.
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> older_and_newer;
 };
 
 struct SnapshotReplay {

@@ -87,6 +87,7 @@ TEST_F(BestTest, WhatFragmentsLeaveFreeIsUsed) {
   request.training.steps = 1;
   request.policies = {Policy::kBest};
   request.budget_bytes = part_of_keep(unet_, card_, 60);
+  request.alloc_conf.equal_blocks = EqualBlocks::kLowestAddress;  // which leaves such fragments
   const PlanResult result = plan(unet_, card_, request);
   ASSERT_TRUE(result.rows[0].is_answer());
   const sim::Time bound = result.certificate->step_ns.value();

@@ -16,6 +16,7 @@ import sys
 import types
 
 RESOURCE_MISSING = 7
+REFUSED = 1  # ComputedValues::kRefused of vgpu/run/options.h: --no-values
 
 
 def refuse(why):
@@ -76,6 +77,7 @@ def start(settings):
     register_optimizer_step_post_hook(lambda *_: library.ferry_vgpu_end_step())
     # Of this file's folder, which the script's takes the place of.
     import ferry_compilers
+    import ferry_draws
     import ferry_endings
     import ferry_extensions
     import ferry_places
@@ -86,6 +88,8 @@ def start(settings):
     compilers.install()
     ferry_extensions.watch(library.ferry_vgpu_look_for_extensions)
     ferry_views.watch(library)
+    if settings["values"] == REFUSED:
+        ferry_draws.like_the_first()
     ferry_places.find(library)
     ferry_endings.note_forked_children(library)
     try:

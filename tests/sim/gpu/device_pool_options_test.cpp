@@ -2,6 +2,8 @@
 // PyTorch's own.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,33 @@ TEST_F(DevicePoolOptionsTest, SizesAreRoundedToPartsOfAPowerOfTwo) {
   EXPECT_EQ(pool->allocate(2048, kMain)->bytes(), 2048);
   EXPECT_EQ(pool->allocate(2049, kMain)->bytes(), 2560);
   EXPECT_EQ(pool->allocate(1000, kMain)->bytes(), 1024);  // at most four times 512: as usual
+}
+
+TEST_F(DevicePoolOptionsTest, OfEqualBlocksEachPyTorchTakesAnother) {
+  const auto taken = [&](EqualBlocks equal) {
+    AllocConf conf;
+    conf.equal_blocks = equal;
+    pool = std::make_unique<DevicePool>(0, DevicePoolOptions{.conf = conf}, clock);
+    std::vector<Block*> segments;
+    std::vector<std::uint64_t> addresses;  // from the top down
+    for (int i = 0; i < 3; ++i) {
+      segments.push_back(pool->allocate(60 * kMiB, kMain));
+      addresses.push_back(segments.back()->address());
+    }
+    // The first segment is whole again as a block that is younger than the second segment's.
+    pool->free(segments[0]);
+    pool->free(pool->allocate(30 * kMiB, kMain));
+    pool->free(segments[1]);
+    pool->free(segments[2]);
+    const std::uint64_t address = pool->allocate(60 * kMiB, kMain)->address();
+    return std::find(addresses.begin(), addresses.end(), address) - addresses.begin();
+  };
+  EXPECT_EQ(taken(equal_blocks_of("2.10.0")), 2);
+  EXPECT_EQ(taken(equal_blocks_of("2.11.0+cu130")), 2);
+  EXPECT_EQ(taken(equal_blocks_of("2.12.1")), 1);
+  EXPECT_EQ(taken(equal_blocks_of("2.13.0")), 0);
+  EXPECT_EQ(taken(equal_blocks_of("2.15.0")), 0);
+  EXPECT_EQ(taken(equal_blocks_of("")), 0);
 }
 
 TEST_F(DevicePoolOptionsTest, AMiddlingRequestGetsALargeSegmentOfItsOwnSize) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <deque>
@@ -220,6 +221,7 @@ class Comparison {
   static AllocConf conf_of(const Setting& setting) {
     AllocConf conf = parse_alloc_conf(setting.conf, "conf");
     conf.per_process_memory_fraction = static_cast<double>(setting.percent) / 100;
+    conf.equal_blocks = equal_blocks_of(TORCH_VERSION);
     return conf;
   }
 

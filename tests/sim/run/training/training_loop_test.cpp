@@ -100,8 +100,8 @@ TEST(TrainingLoopTest, AWorkspaceInACachedBlockCostsALaterStepASegment) {
             trained(with_matmuls(), test::tiny_hardware(), 3).device_reserved_bytes);
 }
 
-// In a pool that is a little too small the first step gives back what is cached, the second finds
-// what it needs, and the third gives back again.
+// In a pool that is a little too small the first two steps give back what is cached, and the third
+// finds what it needs.
 TEST(TrainingLoopTest, TheLastStepsRetriesAreItsOwn) {
   const Program program = load_program(find_program("unet"));
   const Hardware card = find_hardware("h100");
@@ -115,7 +115,7 @@ TEST(TrainingLoopTest, TheLastStepsRetriesAreItsOwn) {
     before = run.num_alloc_retries;
     retries.push_back(run.last_alloc_retries);
   }
-  EXPECT_EQ(retries, (std::vector<std::int64_t>{1, 0, 1}));
+  EXPECT_EQ(retries, (std::vector<std::int64_t>{1, 1, 0}));
 }
 
 TEST(TrainingLoopTest, TheFiguresAreTheLastStepsAlone) {
