@@ -66,6 +66,7 @@ def with_torch(environment, device):
     environment.run("python", "-m", "torch_ferry.capture", "steps.hugging_face:step",
                     "-o", "captured.jsonl")
     environment.run("ferry", "plan", "captured.jsonl", "--card", "rtx4090", text="offload")
+    environment.run("ferry", "calibrate", "--small", "--device", device, text="matmul in f32")
     on_cpu = environment.run("python", "steps/train.py", "cpu")
     on_gpu = environment.run("ferry", "run", "--hide-gpu", "steps/train.py", "cuda")
     bits = on_cpu.split("bits ")[1].split()[0]
