@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 #include <torch/optim/adamw.h>
 
-#include <cstring>
+#include <csignal>
 #include <memory>
 #include <string>
 
@@ -86,7 +86,7 @@ class Training {
     save();
     policy_->finish();
     std::string ending;
-    if (signal != 0) ending = fmt::format("stopped by SIG{}", sigabbrev_np(signal));
+    if (signal != 0) ending = signal == SIGTERM ? "stopped by SIGTERM" : "stopped by SIGINT";
     if (saved_ >= 0) {
       ending += fmt::format("{}saved to {}", ending.empty() ? "" : ", ", options_.save.string());
     }
