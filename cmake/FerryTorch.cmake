@@ -42,11 +42,8 @@ set(ferry_cuda_headers ${FERRY_CUDA_HEADERS})
 if(NOT ferry_cuda_headers)
   set(ferry_cuda_headers ${ferry_site}/nvidia/cu13/include)
 endif()
-file(GLOB ferry_programs_cudart ${ferry_site}/nvidia/cu13/lib/libcudart.so.13
+file(GLOB ferry_cudart ${ferry_site}/nvidia/cu13/lib/libcudart.so.13
      ${ferry_site}/nvidia/cuda_runtime/lib/libcudart.so.12)
-if(FERRY_PYTHON_ONLY) # the package's programs as well
-  set(ferry_programs_cudart -Wl,--unresolved-symbols=ignore-in-object-files)
-endif()
 
 add_library(ferry_torch INTERFACE IMPORTED GLOBAL)
 target_include_directories(ferry_torch SYSTEM INTERFACE
@@ -71,7 +68,7 @@ if(EXISTS ${FERRY_TORCH}/lib/libtorch_cuda.so AND EXISTS ${ferry_cuda_headers}/c
   # Registration alone: no symbol of ours need refer to torch_cuda.
   target_link_libraries(ferry_torch_cuda INTERFACE
     ferry_torch -Wl,--push-state,--no-as-needed torch_cuda c10_cuda -Wl,--pop-state
-    $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:${ferry_programs_cudart}>)
+    $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:${ferry_cudart}>)
 elseif(EXISTS ${FERRY_TORCH}/lib/libtorch_cuda.so)
   message(STATUS "ferry: no headers of CUDA 13 in ${ferry_cuda_headers}: without CUDA")
 endif()

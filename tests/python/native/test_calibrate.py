@@ -1,4 +1,4 @@
-"""`ferry calibrate` of the package runs the program for this torch, beside torch's libraries."""
+"""`ferry calibrate` of the package calls the program for this torch."""
 
 import os
 import pathlib
@@ -8,11 +8,19 @@ import tempfile
 import unittest
 
 import torch
-from torch_ferry import _versions, calibrate
+from torch_ferry import _versions
 
-LIBRARIES = str(pathlib.Path(torch.__file__).parent / "lib")
+PRINTS = r"""
+#include <stdio.h>
+int main(int count, char** words) {
+  for (int i = 0; i < count; ++i) printf("%s\n", words[i]);
+  fflush(stdout);
+  return words[count] == 0 ? 3 : 4;
+}
+"""
 
 
+@unittest.skipIf(torch.version.cuda is None, "torch was built without CUDA")
 class Calibrate(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -20,33 +28,28 @@ class Calibrate(unittest.TestCase):
         self.package = pathlib.Path(folder.name)
 
     def put(self, minor):
-        program = self.package / "bin" / f"torch-{minor}" / "ferry-calibrate"
-        program.parent.mkdir(parents=True)
-        program.write_text('#!/bin/sh\necho "$LD_LIBRARY_PATH" "$@"\n')
-        program.chmod(0o755)
-        return program
+        library = self.package / f"torch-{minor}" / "_calibrate.so"
+        library.parent.mkdir()
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-x", "c", "-", "-o",
+                        library], input=PRINTS, text=True, check=True)
 
-    def run_main(self, *arguments, **environment):
-        code = ("import pathlib, sys; from torch_ferry import calibrate as c; given = c.program\n"
+    def calibrate(self, *arguments):
+        code = ("import pathlib; from torch_ferry import calibrate as c; given = c.program\n"
                 f"c.program = lambda: given(pathlib.Path({str(self.package)!r})); c.main()")
         return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True,
-                              text=True, check=False, env=dict(os.environ, **environment))
+                              text=True, check=False)
 
-    def test_it_is_the_program_for_this_torch(self):
-        self.put("2.0")
-        mine = self.put(_versions.minor(torch.__version__))
-        self.assertEqual(mine, calibrate.program(self.package))
-
-    def test_it_finds_torchs_libraries_and_gets_the_arguments(self):
+    def test_it_is_the_program_for_this_torch_with_its_arguments_and_exit_code(self):
         self.put(_versions.minor(torch.__version__))
-        ran = self.run_main("--device", "cpu", LD_LIBRARY_PATH="/mine")
-        self.assertEqual(f"{LIBRARIES}:/mine --device cpu\n", ran.stdout, ran.stderr)
+        ran = self.calibrate("--device", "cpu")
+        self.assertEqual("ferry-calibrate\n--device\ncpu\n", ran.stdout, ran.stderr)
+        self.assertEqual(3, ran.returncode)
 
     def test_none_for_this_torch_is_told(self):
         self.put("2.0")
-        ran = self.run_main()
-        self.assertEqual(1, ran.returncode)
-        self.assertIn(f"has no ferry-calibrate for torch {torch.__version__}", ran.stderr)
+        ran = self.calibrate()
+        self.assertEqual(7, ran.returncode)
+        self.assertIn(f"cannot calibrate with torch {torch.__version__}: there is no", ran.stderr)
 
 
 if __name__ == "__main__":
