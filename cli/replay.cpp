@@ -46,19 +46,19 @@ struct ReplayArguments {
 };
 
 // One step of the real run, numbered as in the simulator: its run is 1.
-struct Run {
+struct RealStep {
   std::uint64_t number = 1;
   std::vector<Decision> decisions;
   std::vector<std::uint64_t> lines;  // their lines in the log
 };
 
 struct Difference {
-  const Run* run = nullptr;
+  const RealStep* run = nullptr;
   std::size_t at = 0;  // the first decision that differs
 };
 
 struct Replay {
-  std::vector<Run> runs;
+  std::vector<RealStep> runs;
   std::vector<Decision> simulated;
   std::vector<PlanEntry> packs;       // numbered as the offloader counts them
   std::vector<std::string> segments;  // recomputed ones, numbered as a run counts them
@@ -131,24 +131,24 @@ std::vector<std::string> recomputed_of(const std::optional<Plan>& plan) {
   return names;
 }
 
-std::vector<Run> runs_of(const DecisionLog& log) {
-  std::map<std::uint64_t, Run> runs;
+std::vector<RealStep> runs_of(const DecisionLog& log) {
+  std::map<std::uint64_t, RealStep> runs;
   for (std::size_t i = 0; i < log.decisions.size(); ++i) {
     Decision decision = log.decisions[i];
-    Run& run = runs[decision.run];
+    RealStep& run = runs[decision.run];
     run.number = decision.run;
     decision.run = 1;
     run.decisions.push_back(decision);
     run.lines.push_back(log.lines[i]);
   }
   if (runs.empty()) runs[1] = {};  // the run decided nothing
-  std::vector<Run> all;
+  std::vector<RealStep> all;
   for (auto& [number, run] : runs) all.push_back(std::move(run));
   return all;
 }
 
 std::optional<Difference> first_difference(const Replay& replay) {
-  for (const Run& run : replay.runs) {
+  for (const RealStep& run : replay.runs) {
     const auto [real, simulated] = std::mismatch(run.decisions.begin(), run.decisions.end(),
                                                  replay.simulated.begin(), replay.simulated.end());
     if (real != run.decisions.end() || simulated != replay.simulated.end()) {

@@ -52,7 +52,7 @@ class Frame {
   }
 
   void operator()(const View& view) {
-    const Place place = need_tensor(view.of);
+    const TensorBytes place = need_tensor(view.of);
     reach(place, lookup_.type_hull(view.type, line_).end_bytes, "a view");
     assign_tensor(view.out, place);
   }
@@ -134,7 +134,7 @@ class Frame {
   }
 
  private:
-  using Place = SlotState::Place;
+  using TensorBytes = SlotState::TensorBytes;
 
   // The state of the When whose statements are being read.
   struct Condition {
@@ -166,7 +166,7 @@ class Frame {
     return state;
   }
 
-  Place need_tensor(Slot slot) {
+  TensorBytes need_tensor(Slot slot) {
     const SlotState& state = need_live(slot);
     if (!state.tensor) fail(named(slot) + " carries an edge and no tensor: expected a tensor");
     if (state.tensor->argument) summary_.needs_tensor[*state.tensor->argument] = true;
@@ -174,7 +174,7 @@ class Frame {
   }
 
   // Checks that an access up to `end` fits in the bytes of `place`.
-  void reach(const Place& place, std::int64_t end, const char* who) {
+  void reach(const TensorBytes& place, std::int64_t end, const char* who) {
     if (place.bytes && end > *place.bytes) {
       fail("expected " + std::string(who) + " within its storage of " +
            std::to_string(*place.bytes) + " bytes, not up to byte " + std::to_string(end));
@@ -185,7 +185,7 @@ class Frame {
     }
   }
 
-  void assign_tensor(Slot slot, Place place) {
+  void assign_tensor(Slot slot, TensorBytes place) {
     SlotState& state = find(slot);
     if (state.freed) fail(named(slot) + " is assigned after its free");
     if (state.tensor) fail(named(slot) + " is assigned twice");
@@ -240,7 +240,7 @@ void Frame::take_signature() {
   summary_.needs_bytes.resize(code_.arguments.size());
   for (std::size_t i = 0; i < code_.arguments.size(); ++i) {
     // A segment's arguments come from its call; a body's are gradients of unknown size.
-    const Place place{.bytes = {}, .argument = is_body ? std::nullopt : std::optional(i)};
+    const TensorBytes place{.bytes = {}, .argument = is_body ? std::nullopt : std::optional(i)};
     assign_tensor(code_.arguments[i], place);
     find(code_.arguments[i]).edge = true;
   }

@@ -19,12 +19,12 @@ namespace ferry {
 struct SlotState {
   // The location of a tensor's bytes: a storage of known size, the storage of an argument, or a
   // storage of unknown size.
-  struct Place {
+  struct TensorBytes {
     std::optional<std::int64_t> bytes;
     std::optional<std::size_t> argument;
   };
 
-  std::optional<Place> tensor;
+  std::optional<TensorBytes> tensor;
   bool edge = false;
   bool freed = false;
   bool live() const { return !freed && (tensor || edge); }

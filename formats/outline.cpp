@@ -17,7 +17,7 @@ namespace ferry {
 namespace {
 
 // The uses of a slot of the frame within a run, and around it.
-struct Use {
+struct RunUse {
   bool assigned_before = false;
   bool tensor_inside = false;
   bool edge_inside = false;
@@ -82,7 +82,7 @@ class Cuts {
   std::vector<Done> done_;
   // Of the run that is cut now.
   const ModuleRun* run_ = nullptr;
-  std::map<Slot, Use> uses_;
+  std::map<Slot, RunUse> uses_;
   Slot fresh_ = 0;  // above every slot of the code
 };
 
@@ -161,7 +161,7 @@ void Cuts::take_uses() {
     for_each_slot(std::as_const(code_.statements[i].action), [&](Slot slot, Role role) {
       if (!is_in_frame(slot)) return;
       fresh_ = std::max(fresh_, slot + 1);
-      Use& use = uses_[slot];
+      RunUse& use = uses_[slot];
       use.read_inside |= role == Role::kRead;
       use.tensor_inside |= role == Role::kTensor;
       use.edge_inside |= role == Role::kEdge;
@@ -261,7 +261,7 @@ void Cuts::take_out(Code& segment) {
       std::make_move_iterator(first + static_cast<std::ptrdiff_t>(run_->begin)),
       std::make_move_iterator(first + static_cast<std::ptrdiff_t>(run_->end)));
   erase_frees(segment.statements, 0, [this](Slot slot) {
-    const Use& use = uses_.at(slot);
+    const RunUse& use = uses_.at(slot);
     return use.assigned_before && !use.handed_in();
   });
   for (Statement& statement : segment.statements) {

@@ -25,19 +25,19 @@ class Works {
   }
 
  private:
-  struct Known {
+  struct CodeWork {
     std::int64_t work = 0;     // of one run and its recomputes
     std::int64_t forward = 0;  // of one run alone
     std::size_t depth = 1;     // nesting of codes, this one included
   };
 
-  const Known& work(CodeId id) {
+  const CodeWork& work(CodeId id) {
     if (known_[id]) return *known_[id];
-    known_[id] = Known();  // since a body may run itself
+    known_[id] = CodeWork();  // since a body may run itself
     const Code& code = program_.codes[id];
     lookup_.check_depth(++depth_, code.line);
     const std::int64_t own = own_work(program_, id);
-    Known sum{.work = own, .forward = own, .depth = 1};
+    CodeWork sum{.work = own, .forward = own, .depth = 1};
     check_sum(sum, code.line);
     for (const Statement& statement : code.statements) {
       if (const auto* call = std::get_if<Call>(&statement.action)) {
@@ -53,15 +53,15 @@ class Works {
 
   // A recompute runs the code once more; segments inside it are recomputed once more for it,
   // instead of run forward. Each sum is at most kWork: no overflow.
-  void add(Known& sum, CodeId code, bool recomputed, std::uint32_t line) {
-    const Known& other = work(code);
+  void add(CodeWork& sum, CodeId code, bool recomputed, std::uint32_t line) {
+    const CodeWork& other = work(code);
     sum.work += other.work + (recomputed ? other.forward : 0);
     sum.forward += other.forward;
     sum.depth = std::max(sum.depth, other.depth + 1);
     check_sum(sum, line);
   }
 
-  void check_sum(const Known& sum, std::uint32_t line) const {
+  void check_sum(const CodeWork& sum, std::uint32_t line) const {
     lookup_.check_depth(sum.depth, line);
     if (sum.work <= limits::kWork) return;
     lookup_.fail(line, "expected a code that names at most " + std::to_string(limits::kWork) +
@@ -70,7 +70,7 @@ class Works {
 
   const ProgramLookup& lookup_;
   const Program& program_;
-  std::vector<std::optional<Known>> known_;
+  std::vector<std::optional<CodeWork>> known_;
   std::size_t depth_ = 0;
 };
 

@@ -20,7 +20,7 @@ namespace ferry {
 namespace {
 
 // The stages' uses of a slot of the forward's frame.
-struct Use {
+struct StageUse {
   std::optional<std::size_t> made;  // the stage that makes it
   bool edge = false;
   std::set<std::size_t> read;
@@ -63,7 +63,7 @@ class Cutter {
   const std::vector<StagePiece> pieces_;
   const Code& forward_;
   const Slot globals_;
-  std::map<Slot, Use> uses_;
+  std::map<Slot, StageUse> uses_;
   std::vector<const Statement*> open_;                       // modules around the statement
   std::vector<std::vector<Slot>> arguments_;                 // by stage: slots of the forward
   std::vector<std::vector<std::pair<Slot, Slot>>> results_;  // and its slot in the main code
@@ -76,7 +76,7 @@ void Cutter::take_uses() {
       const Action& action = forward_.statements[i].action;
       for_each_slot(action, [&](Slot slot, Role role) {
         if (slot < globals_) return;
-        Use& use = uses_[slot];
+        StageUse& use = uses_[slot];
         if (role == Role::kRead) use.read.insert(stage);
         if (role != Role::kTensor && role != Role::kEdge) return;
         if (use.made.value_or(stage) != stage) {
@@ -99,7 +99,7 @@ void Cutter::take_results() {
   for (std::size_t i = 0; i < forward_.results.size(); ++i) {
     const Slot held = step_.call.out[i];
     fresh = std::max(fresh, held + 1);
-    Use& use = uses_[forward_.results[i]];
+    StageUse& use = uses_[forward_.results[i]];
     if (!use.made) use.made = pieces_.size() - 1;  // it is a global
     use.held.push_back(held);
   }
@@ -170,7 +170,7 @@ void Cutter::take_statements(std::size_t stage, Code& code) {
     code.statements.push_back({Module{module_marker(*open_[i])->name, false}, open_[i]->line});
   }
   erase_frees(code.statements, 0, [&](Slot slot) {
-    const Use& use = uses_.at(slot);
+    const StageUse& use = uses_.at(slot);
     return *use.made != stage && !use.is_read_in(stage);
   });
 }
@@ -179,7 +179,7 @@ void Cutter::make_routes() {
   EffectsOf effects_of(staged_.program);
   for (std::size_t stage = 0; stage < pieces_.size(); ++stage) {
     for (std::size_t i = 0; i < arguments_[stage].size(); ++i) {
-      const Use& use = uses_.at(arguments_[stage][i]);
+      const StageUse& use = uses_.at(arguments_[stage][i]);
       const auto& results = results_[*use.made];
       const auto at = std::find_if(results.begin(), results.end(), [&](const auto& result) {
         return result.first == arguments_[stage][i];
@@ -203,7 +203,7 @@ void Cutter::make_main() {
     Free free;
     for (const Slot slot : arguments_[stage]) {
       call.in.push_back(main_slots.at(slot));
-      const Use& use = uses_.at(slot);
+      const StageUse& use = uses_.at(slot);
       if (*use.read.rbegin() == stage && use.held.empty()) free.slots.push_back(call.in.back());
     }
     for (const auto& [slot, main_slot] : results_[stage]) {

@@ -70,7 +70,7 @@ void SpanSearch::climb_one(const What& what, const Limits& limits, Trials& trial
       std::vector<PlanSpan> spans = {};
     };
     std::vector<Next> all;
-    const std::vector<SpanSteps::Place> here = steps_.places(from.spans);
+    const std::vector<SpanSteps::SpanRole> here = steps_.places(from.spans);
     for (SpanSteps::Step& step : steps_.from(here)) {
       Next next{0, std::move(step), {}};
       for (const auto& [op, place] : next.step) {

@@ -4,8 +4,8 @@
 
 namespace ferry::plan {
 
-std::vector<SpanSteps::Place> SpanSteps::places(const std::vector<PlanSpan>& spans) const {
-  std::vector<Place> places(choices_.operators(), Place::kOutside);
+std::vector<SpanSteps::SpanRole> SpanSteps::places(const std::vector<PlanSpan>& spans) const {
+  std::vector<SpanRole> places(choices_.operators(), SpanRole::kOutside);
   std::size_t op = 0;
   for (const PlanSpan& span : spans) {
     while (op < places.size() && choices_.first_place(op) < span.first) ++op;
@@ -13,7 +13,7 @@ std::vector<SpanSteps::Place> SpanSteps::places(const std::vector<PlanSpan>& spa
     for (; op < places.size() && choices_.first_place(op) <= span.last; ++op, first = false) {
       const bool kept =
           std::binary_search(span.keep.begin(), span.keep.end(), choices_.first_place(op));
-      places[op] = kept ? Place::kKept : first ? Place::kFirst : Place::kNext;
+      places[op] = kept ? SpanRole::kKept : first ? SpanRole::kFirst : SpanRole::kNext;
     }
   }
   bool open = false;
@@ -24,19 +24,19 @@ std::vector<SpanSteps::Place> SpanSteps::places(const std::vector<PlanSpan>& spa
   return places;
 }
 
-SpanSteps::Place SpanSteps::settled(std::size_t op, Place place, bool open) const {
-  if (runs(place) && !choices_.runs_again(op)) place = Place::kKept;
-  if (place == Place::kKept && !open) return Place::kOutside;
-  return place == Place::kNext && !open ? Place::kFirst : place;
+SpanSteps::SpanRole SpanSteps::settled(std::size_t op, SpanRole place, bool open) const {
+  if (runs(place) && !choices_.runs_again(op)) place = SpanRole::kKept;
+  if (place == SpanRole::kKept && !open) return SpanRole::kOutside;
+  return place == SpanRole::kNext && !open ? SpanRole::kFirst : place;
 }
 
 // What follows stays as it is from where a span goes on as it did before, or does not.
-SpanSteps::Step SpanSteps::step(const std::vector<Place>& places, std::size_t op,
-                                Place place) const {
+SpanSteps::Step SpanSteps::step(const std::vector<SpanRole>& places, std::size_t op,
+                                SpanRole place) const {
   Step step;
   bool open = op > 0 && goes_on(op - 1, places[op - 1]);
   for (std::size_t at = op; at < places.size(); ++at) {
-    const Place then = settled(at, at == op ? place : places[at], open);
+    const SpanRole then = settled(at, at == op ? place : places[at], open);
     if (then != places[at]) step.emplace_back(at, then);
     open = goes_on(at, then);
     if (open == goes_on(at, places[at])) break;
@@ -44,11 +44,12 @@ SpanSteps::Step SpanSteps::step(const std::vector<Place>& places, std::size_t op
   return step;
 }
 
-std::vector<SpanSteps::Step> SpanSteps::from(const std::vector<Place>& places) const {
+std::vector<SpanSteps::Step> SpanSteps::from(const std::vector<SpanRole>& places) const {
   std::vector<Step> found;
   for (std::size_t op = 0; op < places.size(); ++op) {
     const auto own = static_cast<std::ptrdiff_t>(found.size());
-    for (const Place place : {Place::kOutside, Place::kFirst, Place::kNext, Place::kKept}) {
+    for (const SpanRole place :
+         {SpanRole::kOutside, SpanRole::kFirst, SpanRole::kNext, SpanRole::kKept}) {
       Step next = step(places, op, place);
       const bool known = std::find(found.begin() + own, found.end(), next) != found.end();
       if (!next.empty() && !known) found.push_back(std::move(next));
@@ -57,14 +58,14 @@ std::vector<SpanSteps::Step> SpanSteps::from(const std::vector<Place>& places) c
   return found;
 }
 
-std::vector<PlanSpan> SpanSteps::spans(std::vector<Place> places, const Step& step) const {
+std::vector<PlanSpan> SpanSteps::spans(std::vector<SpanRole> places, const Step& step) const {
   for (const auto& [op, place] : step) places[op] = place;
   std::vector<PlanSpan> spans;
   for (std::size_t op = 0; op < places.size(); ++op) {
-    if (places[op] == Place::kOutside) continue;
-    if (places[op] == Place::kFirst) spans.push_back({.first = choices_.first_place(op)});
+    if (places[op] == SpanRole::kOutside) continue;
+    if (places[op] == SpanRole::kFirst) spans.push_back({.first = choices_.first_place(op)});
     spans.back().last = choices_.first_place(op + 1) - 1;
-    if (places[op] != Place::kKept) continue;
+    if (places[op] != SpanRole::kKept) continue;
     for (std::uint64_t at = choices_.first_place(op); at < choices_.first_place(op + 1); ++at) {
       spans.back().keep.push_back(at);
     }

@@ -21,28 +21,28 @@ namespace ferry::plan {
 class SpanSteps {
  public:
   // Of an operator, as the choices have them: where it is.
-  enum class Place : std::uint8_t { kOutside, kFirst, kNext, kKept };
-  static bool runs(Place place) { return place == Place::kFirst || place == Place::kNext; }
+  enum class SpanRole : std::uint8_t { kOutside, kFirst, kNext, kKept };
+  static bool runs(SpanRole place) { return place == SpanRole::kFirst || place == SpanRole::kNext; }
   // Operators in their order, and where they are then.
-  using Step = std::vector<std::pair<std::size_t, Place>>;
+  using Step = std::vector<std::pair<std::size_t, SpanRole>>;
 
   // The choices must outlive it.
   explicit SpanSteps(const SpanChoices& choices) : choices_(choices) {}
 
   // By operator. The spans are a plan's of the program.
-  std::vector<Place> places(const std::vector<PlanSpan>& spans) const;
+  std::vector<SpanRole> places(const std::vector<PlanSpan>& spans) const;
   // Each once, in the order of the operators.
-  std::vector<Step> from(const std::vector<Place>& places) const;
+  std::vector<Step> from(const std::vector<SpanRole>& places) const;
   // After a step; without names.
-  std::vector<PlanSpan> spans(std::vector<Place> places, const Step& step) const;
+  std::vector<PlanSpan> spans(std::vector<SpanRole> places, const Step& step) const;
 
  private:
   // What an operator's place comes to. `open`: a span may go on there.
-  Place settled(std::size_t op, Place place, bool open) const;
-  bool goes_on(std::size_t op, Place place) const {
-    return place != Place::kOutside && choices_.joins_next(op);
+  SpanRole settled(std::size_t op, SpanRole place, bool open) const;
+  bool goes_on(std::size_t op, SpanRole place) const {
+    return place != SpanRole::kOutside && choices_.joins_next(op);
   }
-  Step step(const std::vector<Place>& places, std::size_t op, Place place) const;
+  Step step(const std::vector<SpanRole>& places, std::size_t op, SpanRole place) const;
 
   const SpanChoices& choices_;
 };

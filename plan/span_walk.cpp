@@ -72,7 +72,7 @@ void SpanSearch::walk(const What& what, const Limits& limits, Trials& trials) {
   const std::size_t steps_each = std::max<std::size_t>(problem_.tried_steps(), 1);
   for (std::size_t left = std::min(kWalked / all / steps_each + 1, kWalkedMost);
        left > 0 && !nearest.empty();) {
-    const std::vector<SpanSteps::Place> here = steps_.places(nearest.take());
+    const std::vector<SpanSteps::SpanRole> here = steps_.places(nearest.take());
     std::vector<SpanSteps::Step> steps = steps_.from(here);
     std::vector<std::vector<PlanSpan>> next;
     while (!steps.empty() && next.size() < std::min(kStepsMost, left)) {

@@ -28,7 +28,7 @@ std::int64_t work_ns(const OpSignature& signature, const Hardware& hardware) {
   return kernel_ns(op, dtype_of(signature), hardware);
 }
 
-struct Known {
+struct MeasuredCall {
   std::int64_t work_ns = 0;
   std::int64_t ns = 0;
 };
@@ -59,15 +59,16 @@ class Lookup {
     if (calls == calls_.end()) return std::nullopt;
     const Wide work = work_ns(op, hardware_);
     // Nearest by ratio: a and b are as far apart as the larger is times the smaller.
-    const auto nearer = [work](const Known& a, const Known& b) {
-      const auto far = [work](const Known& to) {
+    const auto nearer = [work](const MeasuredCall& a, const MeasuredCall& b) {
+      const auto far = [work](const MeasuredCall& to) {
         return std::pair(std::max(work, Wide{to.work_ns}), std::min(work, Wide{to.work_ns}));
       };
       const auto [a_more, a_less] = far(a);
       const auto [b_more, b_less] = far(b);
       return a_more * b_less < b_more * a_less;
     };
-    const Known& known = *std::min_element(calls->second.begin(), calls->second.end(), nearer);
+    const MeasuredCall& known =
+        *std::min_element(calls->second.begin(), calls->second.end(), nearer);
     const Wide ns = (known.ns * work + known.work_ns - 1) / known.work_ns;
     return static_cast<std::int64_t>(std::clamp<Wide>(ns, 1, limits::kTimeNs));
   }
@@ -75,7 +76,7 @@ class Lookup {
  private:
   const std::vector<TimesTable>& tables_;
   const Hardware& hardware_;
-  std::map<std::pair<std::string, DType>, std::vector<Known>> calls_;
+  std::map<std::pair<std::string, DType>, std::vector<MeasuredCall>> calls_;
 };
 
 }  // namespace

@@ -148,7 +148,7 @@ void ResultsFile::add(std::size_t item, std::string_view outcome) {
 }
 
 void ResultsFile::append(std::size_t item, std::string_view line) {
-  const Place place{.offset = end_, .bytes = static_cast<std::uint32_t>(line.size())};
+  const Written place{.offset = end_, .bytes = static_cast<std::uint32_t>(line.size())};
   write(line);
   places_[item] = place;
   ++done_;
@@ -164,7 +164,7 @@ void ResultsFile::write(std::string_view bytes) {
   }
 }
 
-std::string ResultsFile::bytes_at(const Place& place) const {
+std::string ResultsFile::bytes_at(const Written& place) const {
   std::string bytes(place.bytes, '\0');
   for (std::size_t at = 0; at < bytes.size();) {
     const ssize_t count =

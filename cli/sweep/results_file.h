@@ -44,7 +44,7 @@ class ResultsFile {
   std::string line(std::size_t item) const;
 
  private:
-  struct Place {
+  struct Written {
     std::uint64_t offset = 0;
     std::uint32_t bytes = 0;  // 0: not done
   };
@@ -54,7 +54,7 @@ class ResultsFile {
   void read(const std::filesystem::path& path, const Taker& take);
   void append(std::size_t item, std::string_view line);
   void write(std::string_view bytes);
-  std::string bytes_at(const Place& place) const;
+  std::string bytes_at(const Written& place) const;
   [[noreturn]] void fail(const char* what) const;
 
   std::filesystem::path path_;
@@ -62,7 +62,7 @@ class ResultsFile {
   ResultsOptions options_;
   int file_ = -1;
   std::uint64_t end_ = 0;
-  std::vector<Place> places_;
+  std::vector<Written> places_;
   std::size_t done_ = 0;
 };
 

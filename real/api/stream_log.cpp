@@ -138,7 +138,7 @@ void StreamLog::allocated(std::uint64_t address, std::int64_t bytes, StreamId st
     op.pool = PoolKind::kMalloc;
   }
   try {
-    blocks_.insert_or_assign(address, Block{op.range, op.stream, op.pool});
+    blocks_.insert_or_assign(address, LiveBlock{op.range, op.stream, op.pool});
   } catch (...) {
     failed_ = std::current_exception();
   }

@@ -108,12 +108,12 @@ class StreamLog {
   std::set<std::string> stream_names_, thread_names_;
   std::map<std::thread::id, HostThread> threads_;
   std::uint32_t events_ = 0;
-  struct Block {
+  struct LiveBlock {
     Range range;
     StreamId stream;
     PoolKind pool;
   };
-  std::map<std::uint64_t, Block> blocks_;
+  std::map<std::uint64_t, LiveBlock> blocks_;
   std::vector<StreamId> compute_threads_;  // that are streams of their own
 };
 

@@ -37,9 +37,9 @@ constexpr std::array<std::string_view, 3> kReadsBack = {"aten._local_scalar_dens
                                                         "aten.is_nonzero"};
 
 // One call of an op.
-class Call {
+class LoggedCall {
  public:
-  Call(const Destination& to, const c10::OperatorHandle& op, const torch::jit::Stack& stack)
+  LoggedCall(const Destination& to, const c10::OperatorHandle& op, const torch::jit::Stack& stack)
       : to_(to), op_(op), name_(label(op)) {
     capture::each_argument(op, stack, [&](const at::Tensor& tensor, bool writes) {
       if (seen(tensor)) arguments_.push_back({tensor, tensor.storage(), range(tensor), writes});
@@ -132,7 +132,7 @@ class Call {
 void run_logged(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const Destination* const to = active;
   if (!to) return run_below(op, keys, stack);
-  Call call(*to, op, *stack);
+  LoggedCall call(*to, op, *stack);
   run_below(op, keys, stack);
   call.done(*stack);
 }

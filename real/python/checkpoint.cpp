@@ -104,7 +104,7 @@ DeterminismCheck check_of(const std::string& name) {
                               "\"");
 }
 
-struct Options {
+struct CheckpointArguments {
   bool preserve_rng_state;
   std::string determinism_check;
   bool debug;
@@ -113,7 +113,7 @@ struct Options {
   std::optional<Policy> policy;
 };
 
-CheckpointOptions to_core(const Options& given) {
+CheckpointOptions to_core(const CheckpointArguments& given) {
   CheckpointOptions options;
   options.preserve_rng_state(given.preserve_rng_state).debug(given.debug);
   options.early_stop(given.early_stop);
@@ -127,7 +127,7 @@ CheckpointOptions to_core(const Options& given) {
 }
 
 py::object checkpoint(const py::object& function, const py::tuple& arguments,
-                      const py::dict& keywords, const Options& given) {
+                      const py::dict& keywords, const CheckpointArguments& given) {
   const CheckpointOptions options = to_core(given);
   const auto call = std::make_shared<Call>(function, arguments, keywords);
   std::optional<c10::SafePyObject> result;

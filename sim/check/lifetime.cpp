@@ -99,7 +99,7 @@ Lifetime::Found Lifetime::look(const Blocks& blocks, Range range) const {
   Found found;
   std::uint64_t known = range.address;
   blocks.visit(range.address, range.end(),
-               [&](std::uint64_t begin, std::uint64_t end, const Block& block) {
+               [&](std::uint64_t begin, std::uint64_t end, const Allocation& block) {
                  if (begin > known && found.gap.bytes == 0) found.gap = {known, begin - known};
                  known = end;
                  found.any = true;
@@ -116,7 +116,7 @@ Lifetime::Found Lifetime::look(const Blocks& blocks, Range range) const {
 // At most one report of each kind for a range: its first bytes that are not allocated.
 void Lifetime::use(const StreamOp& op, Range range) {
   if (range.bytes == 0) return;
-  const Block* whole = blocks_.covering(range.address, range.end());
+  const Allocation* whole = blocks_.covering(range.address, range.end());
   if (whole != nullptr && whole->live) return;  // true nearly always
   Found found = look(blocks_, range);
   if (!found.any && beneath_.size() != 0) found = look(beneath_, range);
@@ -135,14 +135,15 @@ void Lifetime::alloc(const StreamOp& op) {
   const Range range = op.range;
   if (range.bytes == 0) return;
   if (op.pool != PoolKind::kCaching) blocks_.erase(range.address, range.end());
-  Block live;
+  Allocation live;
   Range shared;
-  Block& block = blocks_of(op).merge(range.address, range.end(),
-                                     [&](std::uint64_t begin, std::uint64_t end, const Block& old) {
-                                       if (!old.live || live.live) return;
-                                       live = old;
-                                       shared = {begin, end - begin};
-                                     });
+  Allocation& block =
+      blocks_of(op).merge(range.address, range.end(),
+                          [&](std::uint64_t begin, std::uint64_t end, const Allocation& old) {
+                            if (!old.live || live.live) return;
+                            live = old;
+                            shared = {begin, end - begin};
+                          });
   block = {true, mark(op), range};
   if (live.live) report(HazardKind::kDoubleAllocate, &live.mark, op, shared, range);
 }
@@ -151,7 +152,7 @@ void Lifetime::free(const StreamOp& op) {
   const Range range = op.range;
   if (range.bytes == 0) return;
   Blocks& blocks = blocks_of(op);
-  const Block* found = blocks.find(range.address);
+  const Allocation* found = blocks.find(range.address);
   if (found == nullptr) {
     if (!options_.allow_outside) report(HazardKind::kUnknownFree, nullptr, op, range, range);
     return;
@@ -161,7 +162,7 @@ void Lifetime::free(const StreamOp& op) {
     return report(HazardKind::kUnknownFree, &found->mark, op, range, range);
   // A part may have been handed out twice, which was reported: it stays with its owner.
   const std::uint64_t alloc_op = found->mark.op;
-  blocks.touch(range.address, range.end(), [&](std::uint64_t, std::uint64_t, Block& block) {
+  blocks.touch(range.address, range.end(), [&](std::uint64_t, std::uint64_t, Allocation& block) {
     if (block.live && block.mark.op == alloc_op) {
       block.live = false;
       block.mark = mark(op);
@@ -179,7 +180,7 @@ void Lifetime::finish() {
 
 void Lifetime::finish(const Blocks& blocks) {
   blocks.visit(
-      0, ~std::uint64_t{0}, [&](std::uint64_t begin, std::uint64_t end, const Block& block) {
+      0, ~std::uint64_t{0}, [&](std::uint64_t begin, std::uint64_t end, const Allocation& block) {
         bool wanted = false;
         expected_.visit(begin, end, [&](std::uint64_t, std::uint64_t, char) { wanted = true; });
         if (!block.live || wanted) return;
@@ -206,9 +207,9 @@ void Lifetime::report(HazardKind kind, const Mark* earlier, const StreamOp& op, 
 void Lifetime::drop_names() {
   names_.sweep([&](auto&& mark) {
     for (const Blocks* blocks : {&blocks_, &beneath_}) {
-      blocks->visit(0, ~std::uint64_t{0}, [&](std::uint64_t, std::uint64_t, const Block& block) {
-        mark(block.mark.name);
-      });
+      blocks->visit(
+          0, ~std::uint64_t{0},
+          [&](std::uint64_t, std::uint64_t, const Allocation& block) { mark(block.mark.name); });
     }
     for (const auto& stream : destroyed_) mark(stream.second.name);
   });

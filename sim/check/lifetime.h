@@ -55,9 +55,9 @@ class Lifetime {
   template <class F>
   void each_stream(F&& f) const {
     for (const Blocks* blocks : {&blocks_, &beneath_}) {
-      blocks->visit(0, ~std::uint64_t{0}, [&](std::uint64_t, std::uint64_t, const Block& block) {
-        f(block.mark.stream);
-      });
+      blocks->visit(
+          0, ~std::uint64_t{0},
+          [&](std::uint64_t, std::uint64_t, const Allocation& block) { f(block.mark.stream); });
     }
     for (const auto& [id, mark] : destroyed_) {
       f(StreamId{id});
@@ -76,18 +76,18 @@ class Lifetime {
     bool by_host = false;
     HostThread thread{};
   };
-  struct Block {
+  struct Allocation {
     bool live = false;
     Mark mark;    // its alloc while it is allocated, then its free
     Range whole;  // the range as it was allocated
   };
 
-  using Blocks = IntervalMap<Block>;
+  using Blocks = IntervalMap<Allocation>;
   // The parts of a range in one level of blocks.
   struct Found {
-    Range gap, freed;                   // first bytes without a block; of a freed block
-    const Block* free_block = nullptr;  // valid until the blocks change
-    const Block* live_block = nullptr;
+    Range gap, freed;                        // first bytes without a block; of a freed block
+    const Allocation* free_block = nullptr;  // valid until the blocks change
+    const Allocation* live_block = nullptr;
     bool any = false;
   };
 

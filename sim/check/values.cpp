@@ -57,7 +57,7 @@ void Values::write_as_it_is(Range range, std::uint64_t value) {
 
 // An even number. A whole sum counts as the sum of its summands.
 std::uint64_t Values::summand(Range range) const {
-  const std::span<const Run> cut = runs(range);
+  const std::span<const Stretch> cut = runs(range);
   if (cut.size() == 1 && cut[0].content.offset == 0) {
     const std::uint64_t value = cut[0].content.value;
     if ((value & kIsSum) != 0) return value & ~kIsSum;
@@ -67,9 +67,9 @@ std::uint64_t Values::summand(Range range) const {
 
 std::uint64_t Values::read(Range range) const { return hash_of(range, runs(range)); }
 
-std::uint64_t Values::hash_of(Range range, std::span<const Run> runs) {
+std::uint64_t Values::hash_of(Range range, std::span<const Stretch> runs) {
   std::uint64_t hash = choices::combine(kReadSeed, range.bytes);
-  for (const Run& run : runs) {
+  for (const Stretch& run : runs) {
     hash = choices::combine(hash, run.bytes);
     hash = choices::combine(hash, run.content.value);
     hash = choices::combine(hash, run.content.offset);
@@ -88,7 +88,7 @@ std::uint64_t Values::gathered(std::uint64_t contents, std::uint64_t bytes) {
 
 // The longest stretches of the range that are one write's bytes in order: the same bytes have the
 // same runs, however they are cut in the map. Good until the next call. Most ranges are one piece.
-std::span<const Values::Run> Values::runs(Range range) const {
+std::span<const Values::Stretch> Values::runs(Range range) const {
   std::uint64_t begin = 0;
   const Content* const one = contents_.covering(range.address, range.end(), begin);
   if (one && range.bytes > 0) {
@@ -100,12 +100,12 @@ std::span<const Values::Run> Values::runs(Range range) const {
   return scratch_;
 }
 
-void Values::cut_into_runs(Range range, std::vector<Run>& into) const {
+void Values::cut_into_runs(Range range, std::vector<Stretch>& into) const {
   into.clear();
   const auto add = [&](std::uint64_t begin, std::uint64_t end, Content content) {
     if (begin >= end) return;
     if (!into.empty()) {
-      Run& last = into.back();
+      Stretch& last = into.back();
       Content next = last.content;
       Shift{}(next, last.bytes);
       if (next.value == content.value && next.offset == content.offset) {
@@ -127,11 +127,11 @@ void Values::cut_into_runs(Range range, std::vector<Run>& into) const {
 }
 
 void Values::copy(Range from, Range to) {
-  const std::span<const Run> cut = runs({from.address, std::min(from.bytes, to.bytes)});
+  const std::span<const Stretch> cut = runs({from.address, std::min(from.bytes, to.bytes)});
   if (cut.size() != 1 || cut[0].bytes != to.bytes) {
     contents_.replace(to.address, to.end(), Content{});
   }
-  for (const Run& run : cut) {
+  for (const Stretch& run : cut) {
     const std::uint64_t begin = to.address + run.at;
     contents_.replace(begin, begin + run.bytes, run.content);
   }

@@ -55,7 +55,7 @@ class Values {
     }
   };
   // A stretch of one write's bytes, `at` counted from the start of the range it was read from.
-  struct Run {
+  struct Stretch {
     std::uint64_t at = 0;
     std::uint64_t bytes = 0;
     Content content;
@@ -63,13 +63,13 @@ class Values {
 
   void write_as_it_is(Range range, std::uint64_t value);
   std::uint64_t summand(Range range) const;
-  std::span<const Run> runs(Range range) const;
-  void cut_into_runs(Range range, std::vector<Run>& into) const;
-  static std::uint64_t hash_of(Range range, std::span<const Run> runs);
+  std::span<const Stretch> runs(Range range) const;
+  void cut_into_runs(Range range, std::vector<Stretch>& into) const;
+  static std::uint64_t hash_of(Range range, std::span<const Stretch> runs);
   void copy(Range from, Range to);
 
   IntervalMap<Content, Shift> contents_;
-  mutable std::vector<Run> scratch_;
+  mutable std::vector<Stretch> scratch_;
 };
 
 }  // namespace ferry::check

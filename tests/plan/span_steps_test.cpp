@@ -23,7 +23,7 @@ SpanChoices choices_of(const Program& program) {
 
 std::vector<Spans> from(const SpanChoices& choices, const Spans& spans) {
   const SpanSteps steps(choices);
-  const std::vector<SpanSteps::Place> here = steps.places(spans);
+  const std::vector<SpanSteps::SpanRole> here = steps.places(spans);
   std::vector<Spans> found;
   for (const SpanSteps::Step& step : steps.from(here)) found.push_back(steps.spans(here, step));
   return found;
@@ -100,13 +100,13 @@ TEST(SpanStepsTest, AStepIsOfAnOperatorAndOfWhatWentOnFromIt) {
   const SpanSteps steps(choices);
   const Spans spans = {{.first = 3, .last = 9, .first_op = "", .last_op = "", .keep = {5, 9}},
                        {.first = 10, .last = 30}};
-  const std::vector<SpanSteps::Place> here = steps.places(spans);
+  const std::vector<SpanSteps::SpanRole> here = steps.places(spans);
   EXPECT_EQ(steps.spans(here, {}), spans);
   std::set<std::size_t> first;
   for (const SpanSteps::Step& step : steps.from(here)) {
     first.insert(step.front().first);
     EXPECT_LE(step.size(), 3u);
-    const std::vector<SpanSteps::Place> then = steps.places(steps.spans(here, step));
+    const std::vector<SpanSteps::SpanRole> then = steps.places(steps.spans(here, step));
     for (std::size_t op = 0; op < here.size(); ++op) {
       const auto changed = std::ranges::find(step, op, &SpanSteps::Step::value_type::first);
       EXPECT_EQ(then[op], changed != step.end() ? changed->second : here[op]) << op;

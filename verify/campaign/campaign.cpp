@@ -115,7 +115,8 @@ std::uint64_t end_of(const CampaignOptions& options) {
   return options.programs > 0 ? static_cast<std::uint64_t>(options.programs) : ~std::uint64_t{0};
 }
 
-TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline, const Block& block) {
+TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline,
+                     const ProgramRange& block) {
   TriedBlock tried{.block = block, .coverage = {}, .failure = {}};
   for (std::uint64_t number = block.first; number < block.end && !deadline.is_late(); ++number) {
     const AtWork work(number);
@@ -141,7 +142,7 @@ Campaign run_campaign(const CampaignOptions& options) {
       options.from);
   Threads threads(options.jobs, [&](const std::atomic<bool>& failed) {
     while (!failed) {
-      const std::optional<Block> block = ledger.take();
+      const std::optional<ProgramRange> block = ledger.take();
       if (!block) break;
       ledger.give(try_block(options, deadline, *block));
     }

@@ -75,6 +75,7 @@ DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Cover
                      StreamOpConsumer* watch = nullptr);
 
 // The programs of a block, until one fails, which is made smaller at once, or time is over.
-TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline, const Block& block);
+TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline,
+                     const ProgramRange& block);
 
 }  // namespace ferry::verify

@@ -25,10 +25,10 @@ Ledger::Ledger(std::uint64_t end, std::uint64_t block_size, std::function<bool()
       settled_(std::move(from)),
       tried_(settled_.coverage.programs) {}
 
-std::optional<Block> Ledger::take() {
+std::optional<ProgramRange> Ledger::take() {
   const std::lock_guard lock(mutex_);
   if (next_ >= end_ || !counts(next_) || late_()) return std::nullopt;
-  const Block block{next_, next_ + std::min(block_size_, end_ - next_)};
+  const ProgramRange block{next_, next_ + std::min(block_size_, end_ - next_)};
   out_.insert(block.first);
   next_ = block.end;
   return block;

@@ -26,13 +26,13 @@ struct Failure {
 };
 
 // From `first` on, before `end`.
-struct Block {
+struct ProgramRange {
   std::uint64_t first = 0;
   std::uint64_t end = 0;
 };
 
 struct TriedBlock {
-  Block block;
+  ProgramRange block;
   Coverage coverage;  // up to its failure, or to where time ended it
   std::optional<Failure> failure;
 };
@@ -52,7 +52,7 @@ class Ledger {
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  std::optional<Block> take();  // none: there is no more
+  std::optional<ProgramRange> take();  // none: there is no more
   void give(TriedBlock tried);
 
   bool is_waiting() const;     // for a block that counts

@@ -47,7 +47,7 @@ class Script {
  private:
   friend class ScriptAutograd;
   using Callbacks = std::vector<std::function<void()>>;
-  struct Task {
+  struct ScriptTask {
     GraphTaskId id = GraphTaskId::kNone;
     NodeId node = NodeId::kNone;
     Callbacks after_node = {};
@@ -58,7 +58,7 @@ class Script {
   std::int64_t tasks_ = 0;
   std::int64_t asked_ = 0;
   std::uint64_t nodes_ = 0;
-  std::vector<Task> open_;  // a task may run in a node of another
+  std::vector<ScriptTask> open_;  // a task may run in a node of another
   HookStack<sim::Tensor> hooks_;
 };
 

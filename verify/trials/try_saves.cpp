@@ -60,9 +60,9 @@ CoreOptions draw_life_options(Draws& draws) {
 // What a life has more of than others.
 enum class Leaning : std::uint8_t { kAll, kMemory, kParts, kRuns };
 
-class Life {
+class Lifetime {
  public:
-  Life(std::uint64_t number, const Rules& rules);
+  Lifetime(std::uint64_t number, const Rules& rules);
   std::optional<Verdict> live();
 
  private:
@@ -115,7 +115,7 @@ CoreOptions with_log(CoreOptions options, Accounts& accounts, Odds& odds) {
   return options;
 }
 
-Life::Life(std::uint64_t number, const Rules& rules)
+Lifetime::Lifetime(std::uint64_t number, const Rules& rules)
     : draws_(number),
       options_(draw_life_options(draws_)),
       leaning_(static_cast<Leaning>(draws_.in(0, 4))),
@@ -130,13 +130,13 @@ Life::Life(std::uint64_t number, const Rules& rules)
   if (fails_) odds_.fails_in = draws_.in(0, 6);
 }
 
-std::optional<Verdict> Life::live() {
+std::optional<Verdict> Lifetime::live() {
   for (int steps = draws_.in(10, 28); steps > 0 && !verdict_; --steps) take_step();
   if (!verdict_) end();
   return verdict_;
 }
 
-void Life::take_step() {
+void Lifetime::take_step() {
   const int step = draws_.in(0, 24);
   if (step < 4 || own_.empty()) {
     make();
@@ -165,7 +165,7 @@ void Life::take_step() {
 }
 
 // About the bounds: from which on tensors move, and from which on parts of them do.
-std::int64_t Life::draw_bytes() {
+std::int64_t Lifetime::draw_bytes() {
   const std::int64_t least = options_.bytes_min;
   const std::array<std::int64_t, 10> sizes = {std::max<std::int64_t>(least - 1, 0),
                                               least,
@@ -181,7 +181,7 @@ std::int64_t Life::draw_bytes() {
   return sizes[any(sizes.size())];
 }
 
-void Life::make() {
+void Lifetime::make() {
   constexpr std::size_t kMost = 6;
   if (own_.size() == kMost) own_.erase(own_.begin());
   const bool elsewhere = draws_.one_in(12);
@@ -190,7 +190,7 @@ void Life::make() {
   if (draws_.one_in(2)) pack(own_.back().tensor);
 }
 
-sim::Tensor Life::part_of(const sim::Tensor& whole) {
+sim::Tensor Lifetime::part_of(const sim::Tensor& whole) {
   const std::int64_t bytes = whole->storage->bytes;
   const std::array<std::int64_t, 7> begins = {0, 0, 100, 512, 1536, bytes / 4, bytes / 2};
   const std::int64_t begin = std::min(begins[any(begins.size())], bytes);
@@ -199,13 +199,13 @@ sim::Tensor Life::part_of(const sim::Tensor& whole) {
   return world_.view(whole, begin, std::min(lengths[any(lengths.size())], bytes - begin));
 }
 
-void Life::pack() {
+void Lifetime::pack() {
   const sim::Tensor tensor = own_[any(own_.size())].tensor;
   const sim::Tensor part = draws_.one_in(2) ? part_of(tensor) : tensor;
   for (int times = draws_.one_in(4) ? 2 : 1; times > 0 && !verdict_; --times) pack(part);
 }
 
-void Life::pack(const sim::Tensor& tensor) {
+void Lifetime::pack(const sim::Tensor& tensor) {
   const std::int64_t kept = offloader_.statistics().kept;
   Save save{.saved = nullptr,
             .contents = world_.contents(tensor),
@@ -237,21 +237,21 @@ void Life::pack(const sim::Tensor& tensor) {
 }
 
 // It is known by its storage, where that has been seen.
-void Life::pack_alias() {
+void Lifetime::pack_alias() {
   Own& own = own_[any(own_.size())];
   if (own.exempt && own.elsewhere) return;
   own.aliased = true;
   pack(world_.alias(own.tensor));
 }
 
-void Life::exempt(Own& own) {
+void Lifetime::exempt(Own& own) {
   offloader_.exempt(own.tensor);
   world_.machine().set_kind(*own.tensor->storage, sim::MemoryKind::kParameter);
   own.exempt = true;
 }
 
 // Writes it, or gives it another storage, or its storage other memory.
-void Life::change() {
+void Lifetime::change() {
   const std::size_t at = any(own_.size());
   Own& own = own_[at];
   sim::StorageImpl& storage = *own.tensor->storage;
@@ -293,7 +293,7 @@ void Life::change() {
   }
 }
 
-void Life::backward(int depth) {
+void Lifetime::backward(int depth) {
   script_.task([&] {
     if (!own_.empty() && draws_.one_in(4)) pack();
     for (int nodes = draws_.in(1, 5); nodes > 0 && !verdict_ && !saves_.empty(); --nodes) {
@@ -316,7 +316,7 @@ void Life::backward(int depth) {
   while (depth == 0 && saves_.size() > 12) saves_.erase(saves_.begin());
 }
 
-void Life::unpack(std::size_t at) {
+void Lifetime::unpack(std::size_t at) {
   Save& save = saves_[at];
   // Another thread lets go of some tensor, as soon as its storage has been seen to exist.
   if (!own_.empty() && draws_.one_in(3)) {
@@ -337,7 +337,7 @@ void Life::unpack(std::size_t at) {
 }
 
 // None: it was refused, or a wait has failed.
-std::optional<sim::Tensor> Life::unpacked(Save& save) {
+std::optional<sim::Tensor> Lifetime::unpacked(Save& save) {
   odds_.failed = Step::kUser;
   const bool looks = options_.prefetch_bytes != 0 || options_.prefetch_packs != kUnlimited;
   const bool asks = !save.kept || (looks && has_parcels());
@@ -367,22 +367,22 @@ std::optional<sim::Tensor> Life::unpacked(Save& save) {
 }
 
 // The wait for a copy has failed after which its source was to go.
-void Life::expect_source() {
+void Lifetime::expect_source() {
   if (offloader_.statistics().forward_stash_bytes > 0) return;
   complain(Oracle::kAccounts, "the source of a copy that failed is gone");
 }
 
-bool Life::has_parcels() const {
+bool Lifetime::has_parcels() const {
   return std::any_of(saves_.begin(), saves_.end(), [](const Save& each) { return !each.kept; });
 }
 
 // Of what is small, or on another device, nothing is remembered.
-bool Life::remembers() const {
+bool Lifetime::remembers() const {
   return std::any_of(saves_.begin(), saves_.end(),
                      [](const Save& each) { return each.remembered; });
 }
 
-void Life::end() {
+void Lifetime::end() {
   escaped_.clear();
   while (!saves_.empty())
     saves_.erase(saves_.begin() + static_cast<std::ptrdiff_t>(any(saves_.size())));
@@ -407,7 +407,7 @@ void Life::end() {
 }  // namespace
 
 std::optional<Verdict> try_saves(std::uint64_t number, const Rules& rules) {
-  std::optional<Verdict> verdict = Life(number, rules).live();
+  std::optional<Verdict> verdict = Lifetime(number, rules).live();
   if (verdict) verdict->words += " (saves " + std::to_string(number) + ")";
   return verdict;
 }

@@ -11,7 +11,7 @@
 namespace ferry::vgpu {
 namespace {
 
-struct Block {
+struct PinnedBlock {
   const void* address = nullptr;
   std::size_t bytes = 0;
   at::DeleterFnPtr free = nullptr;
@@ -57,20 +57,20 @@ class ToldHostAllocator final : public at::HostAllocator {
 
  private:
   static void free(void* context) {
-    const Block block = instead()->take(context);
+    const PinnedBlock block = instead()->take(context);
     note_pinned_block(BlockIs::kReturned, block.address, block.bytes);
     block.free(context);
     note_pinned_block(BlockIs::kFree, block.address, block.bytes);
   }
 
-  Block take(const void* context) {
+  PinnedBlock take(const void* context) {
     const std::lock_guard lock(mutex_);
     return blocks_.extract(context).mapped();
   }
 
   at::HostAllocator& own_;
   std::mutex mutex_;
-  std::unordered_map<const void*, Block> blocks_;  // by the context of their DataPtr
+  std::unordered_map<const void*, PinnedBlock> blocks_;  // by the context of their DataPtr
 };
 
 }  // namespace

@@ -104,9 +104,9 @@ class OnDevice {
   c10::DeviceIndex before_;
 };
 
-class Call {
+class ComputedCall {
  public:
-  Call(const Operator& op, Values arguments)
+  ComputedCall(const Operator& op, Values arguments)
       : op_(op),
         arguments_(std::move(arguments)),
         device_(*device_of(arguments_)),
@@ -258,7 +258,7 @@ void run_queued(const Operator& op, torch::jit::Stack* stack) {
   const InKernel in_kernel;
   Values arguments = torch::jit::last(*stack, op.arguments).vec();
   torch::jit::drop(*stack, op.arguments);
-  Values results = Call(op, std::move(arguments)).run();
+  Values results = ComputedCall(op, std::move(arguments)).run();
   for (IValue& result : results) stack->push_back(std::move(result));
 }
 

@@ -11,7 +11,7 @@ namespace ferry::vgpu {
 namespace {
 
 // Each value behind a letter that says what it is; what has a length has it before it.
-class Key {
+class ShapesKey {
  public:
   template <class Number>
   void put(char letter, Number number) {
@@ -85,7 +85,7 @@ class Key {
 
 std::optional<std::string> shapes_key(const Operator& op,
                                       const std::vector<c10::IValue>& arguments) {
-  Key key;
+  ShapesKey key;
   key.put('p', &op);
   key.put('y', static_cast<std::uint8_t>(c10::get_default_dtype_as_scalartype()));
   for (const c10::IValue& argument : arguments) {

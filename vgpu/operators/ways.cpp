@@ -96,63 +96,64 @@ void fused_rms_norm_backward(Stack& stack, const at::Generator&) {
 // Where its shapes are found.
 enum class ShapesBy : std::uint8_t { kRunning, kMeta };
 
-struct Known {
+struct KnownWay {
   std::string_view name;
   Way way;
   bool draws = false;
   ShapesBy shapes = ShapesBy::kRunning;
 };
 constexpr std::array kWays = {
-    Known{"aten::native_dropout", native_dropout, true},
-    Known{"aten::_fused_dropout", fused_dropout, true},
-    Known{"aten::_masked_scale", masked_scale},
-    Known{"aten::mm.dtype", mm_to},
-    Known{"aten::mm.dtype_out", mm_to_out},
-    Known{"aten::bmm.dtype", bmm_to},
-    Known{"aten::bmm.dtype_out", bmm_to_out},
-    Known{"aten::addmm.dtype", addmm_to},
-    Known{"aten::addmm.dtype_out", addmm_to_out},
-    Known{"aten::baddbmm.dtype", baddbmm_to},
-    Known{"aten::baddbmm.dtype_out", baddbmm_to_out},
-    Known{"aten::batch_norm_stats", batch_norm_stats},
-    Known{"aten::batch_norm_gather_stats", batch_norm_gather_stats},
-    Known{"aten::batch_norm_gather_stats_with_counts", batch_norm_gather_stats},
-    Known{"aten::batch_norm_elemt", batch_norm_elemt},
-    Known{"aten::batch_norm_elemt.out", batch_norm_elemt_out},
-    Known{"aten::batch_norm_backward_reduce", batch_norm_backward_reduce},
-    Known{"aten::batch_norm_backward_elemt", batch_norm_backward_elemt},
-    Known{"aten::cudnn_batch_norm", cudnn_batch_norm},
-    Known{"aten::cudnn_batch_norm_backward", cudnn_batch_norm_backward},
-    Known{"aten::native_batch_norm", batch_norm, false, ShapesBy::kMeta},
-    Known{"aten::_native_batch_norm_legit", batch_norm_legit, false, ShapesBy::kMeta},
-    Known{"aten::_fused_rms_norm_backward", fused_rms_norm_backward},
-    Known{"aten::_scaled_dot_product_efficient_attention", efficient_attention, true},
-    Known{"aten::_scaled_dot_product_efficient_attention_backward", efficient_attention_backward},
-    Known{"aten::_scaled_dot_product_flash_attention", flash_attention, true},
-    Known{"aten::_scaled_dot_product_flash_attention_backward", flash_attention_backward},
-    Known{"aten::_scaled_dot_product_cudnn_attention", cudnn_attention, true},
-    Known{"aten::_scaled_dot_product_cudnn_attention_backward", cudnn_attention_backward},
-    Known{"aten::_thnn_fused_lstm_cell", lstm_cell},
-    Known{"aten::_thnn_fused_lstm_cell_backward_impl", lstm_cell_backward},
-    Known{"aten::_thnn_fused_gru_cell", gru_cell},
-    Known{"aten::_thnn_fused_gru_cell_backward", gru_cell_backward},
-    Known{"aten::_softmax", softmax, false, ShapesBy::kMeta},
-    Known{"aten::_log_softmax", log_softmax, false, ShapesBy::kMeta},
-    Known{"aten::_softmax_backward_data", softmax_backward, false, ShapesBy::kMeta},
-    Known{"aten::_log_softmax_backward_data", log_softmax_backward, false, ShapesBy::kMeta},
-    Known{"aten::linalg_lu_factor_ex", lu_factor, false, ShapesBy::kMeta},
-    Known{"aten::linalg_lu", lu, false, ShapesBy::kMeta},
-    Known{"aten::cudnn_grid_sampler", grid_sampler},
-    Known{"aten::cudnn_grid_sampler_backward", grid_sampler_backward},
-    Known{"aten::cudnn_is_acceptable", not_by_cudnn},
-    Known{"aten::_use_cudnn_ctc_loss", not_by_cudnn},
-    Known{"aten::_use_cudnn_ctc_loss.Tensor", not_by_cudnn},
-    Known{"aten::_use_miopen_ctc_loss", not_by_cudnn},
-    Known{"aten::_use_miopen_ctc_loss.Tensor", not_by_cudnn},
+    KnownWay{"aten::native_dropout", native_dropout, true},
+    KnownWay{"aten::_fused_dropout", fused_dropout, true},
+    KnownWay{"aten::_masked_scale", masked_scale},
+    KnownWay{"aten::mm.dtype", mm_to},
+    KnownWay{"aten::mm.dtype_out", mm_to_out},
+    KnownWay{"aten::bmm.dtype", bmm_to},
+    KnownWay{"aten::bmm.dtype_out", bmm_to_out},
+    KnownWay{"aten::addmm.dtype", addmm_to},
+    KnownWay{"aten::addmm.dtype_out", addmm_to_out},
+    KnownWay{"aten::baddbmm.dtype", baddbmm_to},
+    KnownWay{"aten::baddbmm.dtype_out", baddbmm_to_out},
+    KnownWay{"aten::batch_norm_stats", batch_norm_stats},
+    KnownWay{"aten::batch_norm_gather_stats", batch_norm_gather_stats},
+    KnownWay{"aten::batch_norm_gather_stats_with_counts", batch_norm_gather_stats},
+    KnownWay{"aten::batch_norm_elemt", batch_norm_elemt},
+    KnownWay{"aten::batch_norm_elemt.out", batch_norm_elemt_out},
+    KnownWay{"aten::batch_norm_backward_reduce", batch_norm_backward_reduce},
+    KnownWay{"aten::batch_norm_backward_elemt", batch_norm_backward_elemt},
+    KnownWay{"aten::cudnn_batch_norm", cudnn_batch_norm},
+    KnownWay{"aten::cudnn_batch_norm_backward", cudnn_batch_norm_backward},
+    KnownWay{"aten::native_batch_norm", batch_norm, false, ShapesBy::kMeta},
+    KnownWay{"aten::_native_batch_norm_legit", batch_norm_legit, false, ShapesBy::kMeta},
+    KnownWay{"aten::_fused_rms_norm_backward", fused_rms_norm_backward},
+    KnownWay{"aten::_scaled_dot_product_efficient_attention", efficient_attention, true},
+    KnownWay{"aten::_scaled_dot_product_efficient_attention_backward",
+             efficient_attention_backward},
+    KnownWay{"aten::_scaled_dot_product_flash_attention", flash_attention, true},
+    KnownWay{"aten::_scaled_dot_product_flash_attention_backward", flash_attention_backward},
+    KnownWay{"aten::_scaled_dot_product_cudnn_attention", cudnn_attention, true},
+    KnownWay{"aten::_scaled_dot_product_cudnn_attention_backward", cudnn_attention_backward},
+    KnownWay{"aten::_thnn_fused_lstm_cell", lstm_cell},
+    KnownWay{"aten::_thnn_fused_lstm_cell_backward_impl", lstm_cell_backward},
+    KnownWay{"aten::_thnn_fused_gru_cell", gru_cell},
+    KnownWay{"aten::_thnn_fused_gru_cell_backward", gru_cell_backward},
+    KnownWay{"aten::_softmax", softmax, false, ShapesBy::kMeta},
+    KnownWay{"aten::_log_softmax", log_softmax, false, ShapesBy::kMeta},
+    KnownWay{"aten::_softmax_backward_data", softmax_backward, false, ShapesBy::kMeta},
+    KnownWay{"aten::_log_softmax_backward_data", log_softmax_backward, false, ShapesBy::kMeta},
+    KnownWay{"aten::linalg_lu_factor_ex", lu_factor, false, ShapesBy::kMeta},
+    KnownWay{"aten::linalg_lu", lu, false, ShapesBy::kMeta},
+    KnownWay{"aten::cudnn_grid_sampler", grid_sampler},
+    KnownWay{"aten::cudnn_grid_sampler_backward", grid_sampler_backward},
+    KnownWay{"aten::cudnn_is_acceptable", not_by_cudnn},
+    KnownWay{"aten::_use_cudnn_ctc_loss", not_by_cudnn},
+    KnownWay{"aten::_use_cudnn_ctc_loss.Tensor", not_by_cudnn},
+    KnownWay{"aten::_use_miopen_ctc_loss", not_by_cudnn},
+    KnownWay{"aten::_use_miopen_ctc_loss.Tensor", not_by_cudnn},
 };
 
-const Known* known(const std::string& name) {
-  for (const Known& each : kWays) {
+const KnownWay* known(const std::string& name) {
+  for (const KnownWay& each : kWays) {
     if (each.name == name) return &each;
   }
   return nullptr;
@@ -161,17 +162,17 @@ const Known* known(const std::string& name) {
 }  // namespace
 
 Way find_way(const std::string& name) {
-  const Known* const found = known(name);
+  const KnownWay* const found = known(name);
   return found != nullptr ? found->way : nullptr;
 }
 
 bool way_has_metas_shapes(const std::string& name) {
-  const Known* const found = known(name);
+  const KnownWay* const found = known(name);
   return found != nullptr && found->shapes == ShapesBy::kMeta;
 }
 
 bool way_draws(const std::string& name) {
-  const Known* const found = known(name);
+  const KnownWay* const found = known(name);
   return found != nullptr && found->draws;
 }
 

@@ -38,7 +38,7 @@ class RunLog final : public Listener {
   bool is_used() const { return used_; }
 
  private:
-  struct Block {
+  struct LiveBlock {
     std::uint64_t bytes = 0;
     StreamId stream{};
     PoolKind pool = PoolKind::kCaching;
@@ -58,7 +58,7 @@ class RunLog final : public Listener {
   TraceText text_;
   std::set<StreamId> declared_;
   std::map<std::uint64_t, std::uint64_t> pinned_;  // begin and end of each block
-  std::map<std::uint64_t, Block> allocated_;       // by its address
+  std::map<std::uint64_t, LiveBlock> allocated_;   // by its address
   // By their bytes, with the place that each was handed out at.
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::string>> views_;
   std::uint64_t pageable_;  // the next address

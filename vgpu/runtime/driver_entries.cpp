@@ -1,4 +1,4 @@
-// Entry points of the CUDA driver that LibTorch finds through the runtime, by their names: virtual
+// DriverEntry points of the CUDA driver that LibTorch finds through the runtime, by their names: virtual
 // memory. All others answer that they are not supported.
 #include <cuda.h>
 
@@ -111,12 +111,12 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
 
 int unsupported() { return CUDA_ERROR_NOT_SUPPORTED; }
 
-struct Entry {
+struct DriverEntry {
   std::string_view name;
   void* function;
 };
 #define VGPU_ENTRY(name) \
-  Entry { #name, reinterpret_cast < void*>(name) }
+  DriverEntry { #name, reinterpret_cast < void*>(name) }
 
 }  // namespace
 
@@ -125,7 +125,7 @@ extern "C" {
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
                                              unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {
-  static const Entry kEntries[] = {
+  static const DriverEntry kEntries[] = {
       VGPU_ENTRY(cuDeviceGet),
       VGPU_ENTRY(cuDeviceGetAttribute),
       VGPU_ENTRY(cuMemGetAllocationGranularity),
@@ -140,7 +140,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
   };
   if (result != nullptr) *result = cudaDriverEntryPointSuccess;
   *function = reinterpret_cast<void*>(unsupported);
-  for (const Entry& entry : kEntries) {
+  for (const DriverEntry& entry : kEntries) {
     if (entry.name == name) *function = entry.function;
   }
   return cudaSuccess;

@@ -19,11 +19,11 @@
 namespace ferry::vgpu {
 namespace {
 
-enum class Place { kDevice, kPinned, kPageable };
+enum class Residence { kDevice, kPinned, kPageable };
 
 // One end of a copy, or what is set.
 struct Bytes {
-  Place place = Place::kPageable;
+  Residence place = Residence::kPageable;
   Range range;   // in this process
   Range logged;  // in the log
   int device = 0;
@@ -34,24 +34,24 @@ Bytes bytes_at(Runtime& runtime, const void* address, std::size_t count) {
   bytes.range = {reinterpret_cast<std::uint64_t>(address), count};
   bytes.logged = runtime.device_memory().range(address, count);
   if (const Allocation* const found = runtime.device_memory().find(address, count)) {
-    bytes.place = Place::kDevice;
+    bytes.place = Residence::kDevice;
     bytes.device = found->device;
   } else if (runtime.pinned_memory().find(address, count) != nullptr) {
-    bytes.place = Place::kPinned;
+    bytes.place = Residence::kPinned;
   }
   return bytes;
 }
 
-bool fits(cudaMemcpyKind kind, Place to, Place from) {
+bool fits(cudaMemcpyKind kind, Residence to, Residence from) {
   switch (kind) {
     case cudaMemcpyHostToHost:
-      return to != Place::kDevice && from != Place::kDevice;
+      return to != Residence::kDevice && from != Residence::kDevice;
     case cudaMemcpyHostToDevice:
-      return to == Place::kDevice && from != Place::kDevice;
+      return to == Residence::kDevice && from != Residence::kDevice;
     case cudaMemcpyDeviceToHost:
-      return to != Place::kDevice && from == Place::kDevice;
+      return to != Residence::kDevice && from == Residence::kDevice;
     case cudaMemcpyDeviceToDevice:
-      return to == Place::kDevice && from == Place::kDevice;
+      return to == Residence::kDevice && from == Residence::kDevice;
     case cudaMemcpyDefault:
       return true;
   }
@@ -59,8 +59,8 @@ bool fits(cudaMemcpyKind kind, Place to, Place from) {
 }
 
 CopyKind way_of(const Bytes& to, const Bytes& from) {
-  if (to.place != Place::kDevice) return CopyKind::kDeviceToHost;
-  return from.place != Place::kDevice ? CopyKind::kHostToDevice : CopyKind::kDeviceToDevice;
+  if (to.place != Residence::kDevice) return CopyKind::kDeviceToHost;
+  return from.place != Residence::kDevice ? CopyKind::kHostToDevice : CopyKind::kDeviceToDevice;
 }
 
 CopyCost cost_of(const Bytes& to, const Bytes& from, const Stream& stream) {
@@ -70,7 +70,7 @@ CopyCost cost_of(const Bytes& to, const Bytes& from, const Stream& stream) {
     return {.kind = way,
             .bytes = size,
             .host = way == CopyKind::kDeviceToHost ? to.logged.address : from.logged.address,
-            .pageable = to.place == Place::kPageable || from.place == Place::kPageable};
+            .pageable = to.place == Residence::kPageable || from.place == Residence::kPageable};
   }
   if (to.device == from.device) return {.kind = CopyKind::kDeviceToDevice, .bytes = size};
   const int peer = from.device == stream.device ? to.device : from.device;
@@ -79,14 +79,14 @@ CopyCost cost_of(const Bytes& to, const Bytes& from, const Stream& stream) {
 
 // The bytes as a kernel's, of whose values the runtime knows: pageable ones are the program's own.
 std::span<const Range> as_known(const Bytes& bytes) {
-  return {&bytes.range, bytes.place == Place::kPageable ? 0u : 1u};
+  return {&bytes.range, bytes.place == Residence::kPageable ? 0u : 1u};
 }
 
 // In place of a copy that is not made.
 std::function<void()> clearing(void* to, const Bytes& target) {
   const std::size_t bytes = target.range.bytes;
-  const bool clears =
-      target.place == Place::kPageable || (target.place == Place::kPinned && bytes <= kFewBytes);
+  const bool clears = target.place == Residence::kPageable ||
+                      (target.place == Residence::kPinned && bytes <= kFewBytes);
   if (!clears) return [] {};
   return [=] { std::memset(to, 0, bytes); };
 }
@@ -112,7 +112,7 @@ cudaError_t copy(Runtime& runtime, void* to, const void* from, std::size_t bytes
   if (!fits(kind, target.place, source.place)) return fail_with(cudaErrorInvalidValue);
   tell_copy(runtime, stream, target, source);
   const bool is_staged = runtime.schedule().stages_pageable();
-  const bool reads_now = is_staged && source.place == Place::kPageable;
+  const bool reads_now = is_staged && source.place == Residence::kPageable;
   if (reads_now) runtime.host().await(stream);
   const bool moves = runtime.values().computes(as_known(source), as_known(target));
   runtime.values().note_written(as_known(target), moves);
@@ -127,14 +127,14 @@ cudaError_t copy(Runtime& runtime, void* to, const void* from, std::size_t bytes
   if (!moves) body = clearing(to, target);
   const CopyCost cost = cost_of(target, source, stream);
   runtime.queues().enqueue(stream, {.body = std::move(body), .cost = cost, .name = "copy"});
-  if (is_staged && target.place == Place::kPageable) runtime.host().await(stream);
+  if (is_staged && target.place == Residence::kPageable) runtime.host().await(stream);
   return cudaSuccess;
 }
 
 cudaError_t set(Runtime& runtime, void* address, int value, std::size_t bytes, Stream& stream) {
   if (bytes == 0) return cudaSuccess;
   const Bytes target = bytes_at(runtime, address, bytes);
-  if (target.place != Place::kDevice) return fail_with(cudaErrorInvalidValue);
+  if (target.place != Residence::kDevice) return fail_with(cudaErrorInvalidValue);
   StreamOp op;
   op.kind = StreamOpKind::kKernel;
   op.stream = stream.id;

@@ -11,7 +11,7 @@ constexpr std::size_t kGranularity = std::size_t{2} << 20;
 
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-void change(MemoryPool::Use& use, std::int64_t by) {
+void change(MemoryPool::Level& use, std::int64_t by) {
   use.now += static_cast<std::uint64_t>(by);
   use.most = std::max(use.most, use.now);
 }

@@ -40,12 +40,12 @@ class MemoryPool {
   // All that is free becomes this stream's, which has to wait for those that it was freed on.
   std::set<StreamId> give_all_to(StreamId stream);
 
-  struct Use {
+  struct Level {
     std::uint64_t now = 0;
     std::uint64_t most = 0;
   };
-  const Use& reserved() const { return reserved_; }
-  const Use& used() const { return used_; }
+  const Level& reserved() const { return reserved_; }
+  const Level& used() const { return used_; }
   // The most becomes what is now.
   void forget_most_reserved() { reserved_.most = reserved_.now; }
   void forget_most_used() { used_.most = used_.now; }
@@ -67,7 +67,7 @@ class MemoryPool {
 
   Pieces pieces_;
   std::map<std::uintptr_t, std::size_t> segments_;
-  Use reserved_, used_;
+  Level reserved_, used_;
   std::uint64_t release_threshold_ = 0;
 };
 

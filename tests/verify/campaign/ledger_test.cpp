@@ -7,7 +7,7 @@
 namespace ferry::verify {
 namespace {
 
-TriedBlock tried(const Block& block, std::optional<std::uint64_t> failure = std::nullopt) {
+TriedBlock tried(const ProgramRange& block, std::optional<std::uint64_t> failure = std::nullopt) {
   TriedBlock result{.block = block, .coverage = {}, .failure = {}};
   const std::uint64_t end = failure ? *failure + 1 : block.end;
   result.coverage.programs = static_cast<std::int64_t>(end - block.first);
@@ -18,7 +18,7 @@ TriedBlock tried(const Block& block, std::optional<std::uint64_t> failure = std:
 TEST(Ledger, HandsOutEveryNumberOnceAndInOrder) {
   Ledger ledger(10, 4, [] { return false; });
   std::vector<std::uint64_t> ends;
-  while (const std::optional<Block> block = ledger.take()) {
+  while (const std::optional<ProgramRange> block = ledger.take()) {
     EXPECT_EQ(block->first, ends.empty() ? 0 : ends.back());
     ends.push_back(block->end);
     ledger.give(tried(*block));
@@ -33,7 +33,7 @@ TEST(Ledger, CountsUpToTheFirstFailure) {
   const std::vector<std::vector<std::size_t>> orders = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}};
   for (const std::vector<std::size_t>& order : orders) {
     Ledger ledger(100, 10, [] { return false; });
-    std::vector<Block> blocks;
+    std::vector<ProgramRange> blocks;
     for (int i = 0; i < 4; ++i) blocks.push_back(ledger.take().value());
     for (const std::size_t i : order) {
       ledger.give(tried(blocks[i], i == 1   ? std::optional<std::uint64_t>(13)
@@ -48,7 +48,7 @@ TEST(Ledger, CountsUpToTheFirstFailure) {
 
 TEST(Ledger, WaitsForBlocksBeforeTheFailureAndForNoOthers) {
   Ledger ledger(100, 10, [] { return false; });
-  const Block a = ledger.take().value(), b = ledger.take().value();
+  const ProgramRange a = ledger.take().value(), b = ledger.take().value();
   ledger.take();
   ledger.give(tried(b, 12));
   EXPECT_TRUE(ledger.is_waiting());
@@ -68,7 +68,8 @@ TEST(Ledger, IsEmptyWhenItIsLate) {
 // Whatever order they come back in: what is settled has no gap, and nothing that time cut short.
 TEST(Ledger, SettlesWhatWasTriedWhole) {
   Ledger ledger(100, 10, [] { return false; });
-  const Block a = ledger.take().value(), b = ledger.take().value(), c = ledger.take().value();
+  const ProgramRange a = ledger.take().value(), b = ledger.take().value(),
+                     c = ledger.take().value();
   ledger.give(tried(b));
   EXPECT_EQ(ledger.settled().end, 0u);
   ledger.give(tried(a));
@@ -87,7 +88,7 @@ TEST(Ledger, GoesOnFromWhatWasSettled) {
   before.coverage.programs = 80;
   Ledger ledger(
       100, 10, [] { return false; }, before);
-  const Block first = ledger.take().value();
+  const ProgramRange first = ledger.take().value();
   EXPECT_EQ(first.first, 80u);
   ledger.give(tried(first, 85));
   EXPECT_FALSE(ledger.take());
