@@ -160,4 +160,16 @@ NAMESPACES = [
     ),
 ]
 
-CASES = [*INCLUDES, *TABLES, *NAMESPACES]
+CROWDED = Case(
+    "a name of a type in five rooms",
+    {
+        **rooms(*(f"shared/{room} : ferry :" for room in "abcde")),
+        **{f"shared/{room}/a.h": header("namespace ferry {", f"struct Of{room} {{",
+                                        "  struct Block {};", "};", "}")
+           for room in "abcde"},
+    },
+    ["shared/e/a.h:3"],
+)
+
+
+CASES = [*INCLUDES, *TABLES, *NAMESPACES, CROWDED]

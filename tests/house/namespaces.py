@@ -1,4 +1,5 @@
-"""Which namespace a room's files open, and that no two of its headers define the same type.
+"""Which namespace a room's files open, that no two of its headers define the same type, and that
+no name of a type stands in more than four rooms: a reader would have to ask which is meant.
 
 A source of real may open that of real/include, too, where it includes from there: it defines what
 users call. A file that instantiates templates, and defines nothing else, opens theirs: C++ wants
@@ -14,6 +15,12 @@ from tree import HEADERS, PRODUCTION, Finding, name_of, parent, suffix, top
 # What is specialised or extended where it lives: LibTorch's, nlohmann's, RapidCheck's, CLI11's.
 FOREIGN = {"c10", "torch", "at", "std", "nlohmann", "rc", "CLI"}
 
+
+NAMED = re.compile(r"^[ \t]*(?:class|struct|enum class|enum)[ \t]+(\w+)(?:[ \t]+final)?\s*"
+                   r"(?::(?!:)[^;{]*)?\{", re.M)
+ROOMS_MAX = 4
+# The seam's words: each world has its own (shared/seam/device.h).
+OF_THE_SEAM = {"StreamScope"}
 
 INSTANCE = re.compile(r"^\s*(?:\w+ )?template class ", re.M)
 
@@ -69,8 +76,24 @@ def doubles(tree):
     return found
 
 
+def crowds(tree):
+    """Names of types, of nested ones as well, that stand in too many rooms: found in the last."""
+    places = {}
+    for path in tree.cpp_files:
+        if top(path) in ("tests", "bench"):
+            continue
+        text = tree.text(path)
+        for named in NAMED.finditer(text):
+            line = text.count("\n", 0, named.start(1)) + 1
+            places.setdefault(named[1], {}).setdefault(room_of(path), (path, line))
+    for name, rooms in places.items():
+        if len(rooms) > ROOMS_MAX and name not in OF_THE_SEAM:
+            yield Finding(*rooms[max(rooms)], f"{name} is a type in {len(rooms)} rooms",
+                          f"a name of its own ({', '.join(sorted(rooms))})")
+
+
 def check(tree, rooms):
-    found, public = doubles(tree), rooms.get(parent(PUBLIC[0]))
+    found, public = [*doubles(tree), *crowds(tree)], rooms.get(parent(PUBLIC[0]))
     for path in tree.cpp_files:
         room = rooms.get(room_of(path))
         if room and room.namespace != "*":
