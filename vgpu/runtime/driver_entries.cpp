@@ -1,4 +1,4 @@
-// DriverEntry points of the CUDA driver that LibTorch finds through the runtime, by their names: virtual
+// Entry points of the CUDA driver that LibTorch finds through the runtime, by their names: virtual
 // memory. All others answer that they are not supported.
 #include <cuda.h>
 
