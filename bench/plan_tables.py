@@ -46,7 +46,7 @@ def plan(ferry, program, card, policies, *options, of=ONE_STEP):
 
 def printed(ferry, program, card, *options, of=ONE_STEP):
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = subprocess.run([ferry, "plan", program, "--hardware", card, *of, "--json", *options],
+    done = subprocess.run([ferry, "plan", program, "--card", card, *of, "--json", *options],
                           capture_output=True, text=True, check=False)
     if not done.stdout:
         print(done.stderr, file=sys.stderr)

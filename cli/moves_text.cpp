@@ -38,14 +38,14 @@ std::string moved(const plan::PolicyRow& row, OffloadAll whose) {
   }
   const auto& options = row.candidate.options;
   if (!options || counts.offloaded_count == 0) return "";
-  const std::string ahead = options->prefetch_packs == kUnlimited
+  const std::string ahead = options->prefetch_tensors == kUnlimited
                                 ? ""
-                                : fmt::format(", back {} packs ahead", options->prefetch_packs);
+                                : fmt::format(", back {} packs ahead", options->prefetch_tensors);
   return fmt::format("{}: {} storages, {} to the host, {} back ({} copies in vain); window {}{}\n",
                      row.policy, counts.offloaded_count, format_bytes(counts.offloaded_bytes),
                      format_bytes(counts.reloaded_bytes), counts.vain_count,
                      options->window_bytes == kUnlimited
-                         ? fmt::format("{} packs", options->window_packs)
+                         ? fmt::format("{} packs", options->window_tensors)
                          : format_bytes(options->window_bytes),
                      ahead);
 }

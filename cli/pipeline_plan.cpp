@@ -30,12 +30,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 void refuse_what_is_for_one_gpu(const PolicyArguments& arguments) {
-  if (arguments.microbatches > 0) {
-    throw InputError("--microbatches", 0, "with --stages, expected --chunks");
-  }
-  if (arguments.order != "fbfb") {
-    throw InputError("--order", 0, "with --stages, expected --schedule");
-  }
   refuse_for_pipelines(arguments.training);
   if (arguments.allocated) {
     throw InputError("--allocated", 0,
@@ -67,7 +61,7 @@ Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments&
   Request request;
   plan::PipelinePlanRequest& plan = request.plan;
   plan.policies = chosen("--policy", arguments.policies, names_of(plan::kPipelinePolicies));
-  for (const std::string& schedule : pipeline.schedules) {
+  for (const std::string& schedule : arguments.schedules) {
     plan.schedules.push_back(
         static_cast<ScheduleKind>(choice("--schedule", schedule, names_of(kScheduleNames))));
   }
@@ -75,13 +69,13 @@ Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments&
   const std::size_t balance = choice("--balance", pipeline.balance, balances);
   request.balance = balances[balance];
   plan.balance = static_cast<plan::StageBalance>(balance);
+  plan.microbatches = std::max<std::size_t>(arguments.microbatches, 1);
   // A scenario's policies and micro-batches are for one GPU.
   request.subject = understand_subject(arguments);
   if (plan.policies.empty()) {
     plan.policies.assign(std::begin(plan::kPipelinePolicies), std::end(plan::kPipelinePolicies));
   }
   plan.devices = pipeline.stages;
-  plan.microbatches = pipeline.chunks;
   plan.interleaved_each = pipeline.stages_per_device;
   plan.portals = !pipeline.relay_skips;
   plan.budget_bytes = request.subject.plan.budget_bytes;
@@ -283,14 +277,6 @@ void add_pipeline_options(CLI::App& command, PipelineArguments& arguments, Conte
     return command.add_option(name, value, help)->needs(stages)->group("Pipelines");
   };
   stages->group("Pipelines");
-  add("--chunks", arguments.chunks, "Micro-batches in a step (default: 1)")
-      ->type_name("M")
-      ->check(CLI::Range(1, 4096));
-  CLI::Option* schedule =
-      add("--schedule", arguments.schedules, "gpipe, 1f1b, interleaved (default: all that may be)")
-          ->type_name("NAME")
-          ->delimiter(',')
-          ->allow_extra_args(false);
   add("--stages-per-device", arguments.stages_per_device, "Of interleaved (default: 2)")
       ->type_name("V")
       ->check(CLI::Range(2, 64));
@@ -309,7 +295,11 @@ void add_pipeline_options(CLI::App& command, PipelineArguments& arguments, Conte
     }
     return values;
   };
-  context.values[schedule] = [] { return Values{names_of(kScheduleNames)}; };
+  context.values[command.get_option("--schedule")] = [] {
+    Values values{names_of(kScheduleNames)};
+    values.names.insert(values.names.end(), {"fbfb", "ffbb"});
+    return values;
+  };
   context.values[balance] = [] { return Values{names_of(plan::kStageBalanceNames)}; };
 }
 

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "cli/policies.h"
 
@@ -17,10 +16,8 @@ namespace ferry::cli {
 // As typed, in addition to the subject's arguments.
 struct PipelineArguments {
   std::uint32_t stages = 0;  // 0: no pipeline
-  std::size_t chunks = 1;
   std::size_t stages_per_device = 2;
   std::string balance = "time";
-  std::vector<std::string> schedules;
   bool relay_skips = false;
 };
 

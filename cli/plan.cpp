@@ -89,8 +89,8 @@ Examples:
   ferry plan gpt2 --card rtx4090 --budget 7GiB -o gpt2.plan   the best plan of them, written
   ferry plan gpt2 --card a100 --policy keep,offload --json   two of them, for machines
   ferry plan gpt2 --card rtx4090 --pareto   the least time for each of 20 budgets
-  ferry plan gpt2 --card a100 --stages 4 --chunks 8   a pipeline over four GPUs
-  ferry plan gpt.jsonl --card a100 --stages 2 --chunks 4 -o pipe.plan   its plan, written
+  ferry plan gpt2 --card a100 --stages 4 --microbatches 8   a pipeline over four GPUs
+  ferry plan gpt.jsonl --card a100 --stages 2 --microbatches 4 -o pipe.plan   its plan, written
   ferry plan gpt.jsonl --card mine.toml --times mine.times.jsonl   by what was measured)");
   add_policy_options(*command, *arguments, context);
   command

@@ -20,7 +20,7 @@ void check_made_for(const Plan& plan, const std::string& file, const PolicyReque
     throw InputError(file, 0,
                      "this plan is for program " + plan.program + " with digest " +
                          plan.program_digest + ", not for " + request.program_name + " (" + digest +
-                         "); --microbatches and --order are part of a program");
+                         "); --microbatches and --schedule are part of a program");
   }
   if (plan.hardware != request.hardware.name) {
     tell("{}: made for {}, run on {}", file, plan.hardware, request.hardware.name);

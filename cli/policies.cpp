@@ -27,10 +27,14 @@ namespace {
 
 const std::vector<std::string> kOrderNames = {"fbfb", "ffbb", "1f1b"};
 
-MicrobatchOrder parse_order(const std::string& name) {
+MicrobatchOrder order_of(const std::vector<std::string>& schedules) {
   constexpr MicrobatchOrder kOrders[] = {MicrobatchOrder::kFbfb, MicrobatchOrder::kFfbb,
                                          MicrobatchOrder::kOneForwardOneBackward};
-  return kOrders[choice("--order", name, kOrderNames)];
+  if (schedules.empty()) return kOrders[0];
+  if (schedules.size() > 1) {
+    throw InputError("--schedule", 0, "expected one: several are a pipeline's, with --stages");
+  }
+  return kOrders[choice("--schedule", schedules.front(), kOrderNames)];
 }
 
 std::vector<std::string> names_or_all() {
@@ -99,7 +103,7 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
                                          "A shipped program, a program file, or a scenario (.toml)")
                              ->required();
   CLI::Option* hardware =
-      command.add_option("--card,--hardware", arguments.hardware, "A shipped card, or a file")
+      command.add_option("--card", arguments.hardware, "A shipped card, or a file")
           ->type_name("NAME");
   command.add_option("--budget", arguments.budget, "Device memory to fit in (default: the card's)")
       ->type_name("24GiB");
@@ -126,9 +130,14 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
   command.add_option("--microbatches", arguments.microbatches, "Forwards and backwards in a step")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
-  CLI::Option* order =
-      command.add_option("--order", arguments.order, "Of micro-batches: fbfb, ffbb, 1f1b")
-          ->capture_default_str();
+  CLI::Option* schedule =
+      command
+          .add_option("--schedule", arguments.schedules,
+                      "Of micro-batches: fbfb (the default), ffbb, 1f1b; of a pipeline's: gpipe, "
+                      "1f1b, interleaved (default: all that may be)")
+          ->type_name("NAME")
+          ->delimiter(',')
+          ->allow_extra_args(false);
   command
       .add_option(
           "--times", arguments.times,
@@ -150,7 +159,7 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
   context.values[hardware] = shipped_cards;
   context.values[policy] = [] { return Values{names_or_all()}; };
   context.values[offload_all] = [] { return Values{names_of(kOffloadAllNames)}; };
-  context.values[order] = [] { return Values{kOrderNames}; };
+  context.values[schedule] = [] { return Values{kOrderNames}; };
 }
 
 PolicyRequest understand_subject(PolicyArguments& arguments) {
@@ -195,7 +204,7 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
 PolicyRequest understand(const PolicyArguments& typed) {
   PolicyArguments arguments = typed;
   arguments.policies = chosen("--policy", typed.policies, names_or_all());
-  const MicrobatchOrder order = parse_order(arguments.order);
+  const MicrobatchOrder order = order_of(arguments.schedules);
   PolicyRequest request = understand_subject(arguments);
   request.training = understand(with_captured(arguments.training, request.program));
   request.plan.training = request.training.training;

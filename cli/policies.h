@@ -31,7 +31,7 @@ struct PolicyArguments {
   std::string alloc_conf;
   bool segments_go_up = false;
   std::int64_t microbatches = 0;
-  std::string order = "fbfb";
+  std::vector<std::string> schedules;  // of micro-batches: one, or with --stages several
   bool unchecked = false;
   bool allocated = false;
   bool no_spans = false;

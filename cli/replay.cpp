@@ -311,11 +311,10 @@ Examples:
       ->type_name("FILE");
   command->add_option("--plan", arguments->plan, "Simulate this plan, not the log's own options")
       ->type_name("FILE");
-  CLI::Option* hardware = command
-                              ->add_option("--card,--hardware", arguments->hardware,
-                                           "A card: decisions do not depend on it")
-                              ->type_name("NAME")
-                              ->capture_default_str();
+  CLI::Option* hardware =
+      command->add_option("--card", arguments->hardware, "A card: decisions do not depend on it")
+          ->type_name("NAME")
+          ->capture_default_str();
   command->add_flag("--json", arguments->json, "For machines");
   context.values[program] = shipped_programs;
   context.values[hardware] = shipped_cards;

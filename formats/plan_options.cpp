@@ -33,11 +33,11 @@ constexpr std::array<PlanOption, 9> kPlanOptions = {
     choice<&CoreOptions::host_memory, HostMemory, 1>("host_memory"),
     choice<&CoreOptions::copy_streams, CopyStreams, 2>("copy_streams"),
     choice<&CoreOptions::reload_pool, ReloadPool, 1>("reload_pool"),
-    number<&CoreOptions::bytes_min>("bytes_min"),
-    number<&CoreOptions::window_packs>("window_packs"),
+    number<&CoreOptions::min_bytes>("bytes_min"),
+    number<&CoreOptions::window_tensors>("window_packs"),
     number<&CoreOptions::window_bytes>("window_bytes"),
     number<&CoreOptions::prefetch_bytes>("prefetch_bytes"),
-    number<&CoreOptions::prefetch_packs>("prefetch_packs"),
+    number<&CoreOptions::prefetch_tensors>("prefetch_packs"),
     number<&CoreOptions::hold_bytes>("hold_bytes"),
 };
 

@@ -45,7 +45,7 @@ class Reader {
     plan.policy = top.text("policy");
     plan.schedule = named<ScheduleKind>(kScheduleNames, top, "schedule", at("schedule"));
     plan.devices = top.integer("devices", 1, kStages);
-    plan.chunks = top.integer("chunks", 1, kChunks);
+    plan.microbatches = top.integer("chunks", 1, kChunks);
     read_options(top, plan);
     read_prediction(top.object("predicted"), plan.predicted);
     read_stages(top, plan);
@@ -114,7 +114,7 @@ class Reader {
     try {
       ferry::check_schedule(plan.schedule, static_cast<std::size_t>(plan.devices),
                             static_cast<std::size_t>(stages / plan.devices),
-                            static_cast<std::size_t>(plan.chunks));
+                            static_cast<std::size_t>(plan.microbatches));
     } catch (const std::invalid_argument& error) {
       at("schedule").fail(std::string("the schedule is not for these stages: ") + error.what());
     }
@@ -138,7 +138,7 @@ std::string to_text(const StagedPlan& plan) {
   text += "  \"policy\": " + json_text(plan.policy) + ",\n";
   text += "  \"schedule\": " + json_text(name(plan.schedule)) + ",\n";
   text += "  \"devices\": " + std::to_string(plan.devices) + ",\n";
-  text += "  \"chunks\": " + std::to_string(plan.chunks) + ",\n  \"options\": {";
+  text += "  \"chunks\": " + std::to_string(plan.microbatches) + ",\n  \"options\": {";
   for (std::size_t i = 0; i < plan.options.size(); ++i) {
     text += (i == 0 ? "" : ",") + number(plan.options[i].first.c_str(), plan.options[i].second);
   }

@@ -22,7 +22,7 @@
 // Stage s is on device s % devices. `options` are the offloader's, of each device that has a stage
 // which offloads. `predicted` is of the whole step; its bytes are those of the device that needs
 // most. The reader refuses, with file and line, what plan_file.h refuses, and a schedule that is
-// not for so many stages, devices and chunks.
+// not for so many stages, devices and micro-batches.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ struct StagedPlan {
   std::string policy;
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   std::int64_t devices = 1;
-  std::int64_t chunks = 1;
+  std::int64_t microbatches = 1;
   std::vector<std::pair<std::string, std::int64_t>> options;  // of the offloader, in their order
   Prediction predicted;
   std::vector<PlannedStage> stages;

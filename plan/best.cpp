@@ -110,7 +110,7 @@ BestSearch::BestSearch(const Problem& problem, const KeepTrace& keep, sim::Time 
     segments_.emplace(problem.whole, problem.hardware, modules);
   }
   link_bytes_ = link_bytes(keep, problem.hardware);
-  const std::int64_t least_moved = CoreOptions().bytes_min;
+  const std::int64_t least_moved = CoreOptions().min_bytes;
   for (const auto& [group, here] : staying(problem.survey, keep_all(problem.survey), least_moved)) {
     saved_bytes_ += here.bytes;
   }

@@ -47,7 +47,7 @@ struct Movable {
 };
 
 std::int64_t movable_bytes(const PackedTensor& pack) {
-  return !pack.global && pack.storage_bytes >= CoreOptions().bytes_min ? pack.storage_bytes : 0;
+  return !pack.global && pack.storage_bytes >= CoreOptions().min_bytes ? pack.storage_bytes : 0;
 }
 
 // Takes the packs outside recomputed segments.
@@ -108,7 +108,7 @@ void move(Mix& mix, const Survey& survey, const std::vector<bool>& groups) {
 CoreOptions window_of(const Survey& survey, std::int64_t bytes, std::int64_t part) {
   CoreOptions options;
   options.window_bytes = std::max(bytes / part, kLeastWindow);
-  options.window_packs = static_cast<std::int64_t>(survey.packs.size()) / part + 1;
+  options.window_tensors = static_cast<std::int64_t>(survey.packs.size()) / part + 1;
   options.prefetch_bytes = options.window_bytes;
   options.hold_bytes = options.window_bytes;
   return options;
@@ -174,7 +174,7 @@ std::vector<std::size_t> counts(const Survey& survey, std::size_t parts) {
 }  // namespace
 
 Candidate settled(CoreOptions options, Mix mix, const Survey& survey) {
-  settle(mix, survey, options.bytes_min);
+  settle(mix, survey, options.min_bytes);
   options.offload = offload_choices(survey, mix);
   const auto& moves = options.offload;
   if (std::find(moves.begin(), moves.end(), true) == moves.end()) {
@@ -194,7 +194,7 @@ Candidate recompute_and_offload_all(const Survey& survey) {
 Candidate offload(const Survey& survey) {
   Mix all = keep_all(survey);
   std::fill(all.packs.begin(), all.packs.end(), PlanChoice::kOffload);
-  settle(all, survey, CoreOptions().bytes_min);
+  settle(all, survey, CoreOptions().min_bytes);
   return {CoreOptions{}, std::move(all)};
 }
 
@@ -219,7 +219,7 @@ std::vector<Candidate> offload_candidates(const Survey& survey) {
   // The first storages may be large, and the next packs come soon: their copies get until the
   // middle of forward before anything waits for them.
   CoreOptions late = window_of(survey, all.total, kWindowParts.back());
-  late.window_packs = static_cast<std::int64_t>(survey.packs.size()) / 2 + 1;
+  late.window_tensors = static_cast<std::int64_t>(survey.packs.size()) / 2 + 1;
   const Movable by_last = by_last_pack(survey, all);
   for (std::int64_t share = step; share <= kShares / 2; share += step) {
     add(by_last, late, share, share);
@@ -253,7 +253,7 @@ std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey) {
       Mix mix = recompute_all(survey).mix;
       move_inputs(mix, survey, count);
       CoreOptions options = window_of(survey, total, part);
-      options.window_packs = static_cast<std::int64_t>(survey.segments.size()) / part + 1;
+      options.window_tensors = static_cast<std::int64_t>(survey.segments.size()) / part + 1;
       candidates.push_back(settled(options, std::move(mix), survey));
     }
   }

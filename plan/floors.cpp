@@ -129,7 +129,7 @@ void Floors::add_waits(const Candidate& candidate, const Survey& survey, Sums& s
     if (sent.size() <= tensor.group) sent.resize(tensor.group + 1, false);
     const Hull extent = hull(tensor.layout);
     const std::int64_t here = extent.end_bytes - extent.begin_bytes;
-    if (sent[tensor.group] || tensor.exempt || here < options.bytes_min) return;
+    if (sent[tensor.group] || tensor.exempt || here < options.min_bytes) return;
     sent[tensor.group] = true;
     const std::int64_t copied = bytes - std::min(bytes, options.window_bytes);
     sums.begins[kernel] = std::max(sums.begins[kernel], out_ns(copied));

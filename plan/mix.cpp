@@ -44,8 +44,8 @@ void for_each_pack(const Survey& survey, const Mix& mix, Visit visit) {
   }
 }
 
-bool stays(const PackedTensor& tensor, std::int64_t bytes_min) {
-  return tensor.exempt || tensor.storage_bytes < bytes_min;
+bool stays(const PackedTensor& tensor, std::int64_t min_bytes) {
+  return tensor.exempt || tensor.storage_bytes < min_bytes;
 }
 
 }  // namespace
@@ -60,10 +60,10 @@ Mix keep_all(const Survey& survey) {
   return mix;
 }
 
-void settle(Mix& mix, const Survey& survey, std::int64_t bytes_min) {
+void settle(Mix& mix, const Survey& survey, std::int64_t min_bytes) {
   std::vector<bool> moved;  // by group
   for_each_pack(survey, mix, [&](const Packed& packed) {
-    if (packed.choice != PlanChoice::kOffload || stays(packed.tensor, bytes_min)) return;
+    if (packed.choice != PlanChoice::kOffload || stays(packed.tensor, min_bytes)) return;
     if (moved.size() <= packed.tensor.group) moved.resize(packed.tensor.group + 1, false);
     moved[packed.tensor.group] = true;
   });

@@ -26,7 +26,7 @@ Mix keep_all(const Survey& survey);
 
 // Storages move whole: if one saved tensor of a storage is offloaded, its kept ones are, too.
 // Tensors that the offloader leaves alone (parameters, small storages) are kept.
-void settle(Mix& mix, const Survey& survey, std::int64_t bytes_min);
+void settle(Mix& mix, const Survey& survey, std::int64_t min_bytes);
 
 // The groups of packs and of segments' inputs that are offloaded: a group is a storage.
 std::set<std::uint64_t> moved_groups(const Mix& mix, const Survey& survey);

@@ -30,10 +30,10 @@ void mark_moves(Mix& mix, const Survey& survey, const std::set<std::uint64_t>& m
 }  // namespace
 
 std::map<std::uint64_t, Staying> staying(const Survey& survey, const Mix& mix,
-                                         std::int64_t bytes_min) {
+                                         std::int64_t min_bytes) {
   std::map<std::uint64_t, Staying> all;
   const auto see = [&](const PackedTensor& tensor, std::size_t at) {
-    if (tensor.global || tensor.storage_bytes < bytes_min) return;
+    if (tensor.global || tensor.storage_bytes < min_bytes) return;
     const auto known = all.try_emplace(tensor.group, Staying{.first = at}).first;
     Staying& here = known->second;
     here.first = std::min(here.first, at);
@@ -60,7 +60,7 @@ std::int64_t link_bytes(const KeepTrace& keep, const Hardware& hardware) {
 
 void move_evenly(Mix& mix, const Survey& survey, std::int64_t most, std::int64_t window,
                  CoreOptions& options) {
-  const std::map<std::uint64_t, Staying> all = staying(survey, mix, options.bytes_min);
+  const std::map<std::uint64_t, Staying> all = staying(survey, mix, options.min_bytes);
   std::vector<std::pair<std::size_t, std::uint64_t>> order;
   std::int64_t total = 0;
   for (const auto& [group, here] : all) {
@@ -103,7 +103,7 @@ void move_in_time(Mix& mix, const Survey& survey, const std::vector<sim::Time>& 
   const auto packed_ns = [&](std::size_t pack) {
     return ends[std::min<std::size_t>(survey.packs[pack].kernels, ends.size() - 1)];
   };
-  const std::map<std::uint64_t, Staying> all = staying(survey, mix, options.bytes_min);
+  const std::map<std::uint64_t, Staying> all = staying(survey, mix, options.min_bytes);
   std::vector<std::pair<std::size_t, std::uint64_t>> order;
   for (const auto& [group, here] : all) order.emplace_back(here.first, group);
   std::sort(order.begin(), order.end());
@@ -130,14 +130,14 @@ void move_in_time(Mix& mix, const Survey& survey, const std::vector<sim::Time>& 
     largest = std::max(largest, all.at(group).bytes);
   }
   mark_moves(mix, survey, moves);
-  options.window_packs = static_cast<std::int64_t>(lag);
+  options.window_tensors = static_cast<std::int64_t>(lag);
   options.window_bytes = kUnlimited;
   if (how.room > 0) {
     options.prefetch_bytes = options.hold_bytes = largest * how.room;
     return;
   }
   options.prefetch_bytes = kUnlimited;
-  options.prefetch_packs = static_cast<std::int64_t>(how.ahead);
+  options.prefetch_tensors = static_cast<std::int64_t>(how.ahead);
   options.hold_bytes = largest * kHeld;
 }
 

@@ -37,7 +37,7 @@ struct Staying {
 
 // By group.
 std::map<std::uint64_t, Staying> staying(const Survey& survey, const Mix& mix,
-                                         std::int64_t bytes_min);
+                                         std::int64_t min_bytes);
 
 // What the link carries out in the time of the forward: so much can leave by the turn.
 std::int64_t link_bytes(const KeepTrace& keep, const Hardware& hardware);

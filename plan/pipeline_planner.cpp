@@ -314,7 +314,7 @@ StagedPlan to_plan(const Program& program, const Hardware& hardware,
   result.policy = row.policy;
   result.schedule = row.schedule;
   result.devices = request.devices;
-  result.chunks = static_cast<std::int64_t>(request.microbatches);
+  result.microbatches = static_cast<std::int64_t>(request.microbatches);
   result.options = plan_options(sim::pipeline_offload_options());
   result.predicted = {row.simulation.peak_bytes(), row.simulation.reserved_bytes(),
                       row.simulation.host_peak_bytes, row.simulation.step_ns};

@@ -72,7 +72,7 @@ SpanSearch::SpanSearch(const Problem& problem, std::shared_ptr<SpanTables> table
   turn_ns_ = ends_[static_cast<std::size_t>(before)];
   link_bytes_ = link_bytes(keep, problem.hardware);
   for (const auto& [group, here] :
-       staying(problem.survey, keep_all(problem.survey), CoreOptions().bytes_min)) {
+       staying(problem.survey, keep_all(problem.survey), CoreOptions().min_bytes)) {
     saved_bytes_ += here.bytes;
   }
   add_ways();

@@ -49,8 +49,8 @@ def refusal(training):
         return f"expected gpt or llama, found {training['model']}"
     if training.get("--dropout", "0") != "0":
         return "expected --dropout 0: Python draws other random numbers"
-    if training.get("--chunks", "1") != "1":
-        return "expected --chunks 1: the rows in Python take a batch at once"
+    if training.get("--microbatches", "1") != "1":
+        return "expected --microbatches 1: the rows in Python take a batch at once"
     return None
 
 

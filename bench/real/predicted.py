@@ -97,7 +97,7 @@ class Bench:
         return file
 
     def simulated(self, command, program, *options):
-        done = self.run(command, program, "--hardware", self.file("mine.toml"), *self.tables,
+        done = self.run(command, program, "--card", self.file("mine.toml"), *self.tables,
                         "--optimizer", "adamw", "--json", *options, codes=(0, DOES_NOT_FIT))
         answer = json.loads(done.stdout)
         for row in answer["rows"]:  # what is measured is without the optimizer's step

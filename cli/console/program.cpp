@@ -67,17 +67,29 @@ std::string meaning(const CLI::ParseError& error, const CLI::App& app, int argc,
          (subcommands.empty() ? " (ferry --help)" : " (ferry " + command.get_name() + " --help)");
 }
 
+// With the new names of options, where there are old ones; and what those are called now is told.
+std::vector<std::string> typed_words(int argc, char** argv, const Program& program) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const auto& commands = program.with_old_names;
+  if (words.empty() || std::find(commands.begin(), commands.end(), words[0]) == commands.end()) {
+    return words;
+  }
+  NewNames found = with_new_names(std::move(words), program.old_names);
+  for (const std::string& note : found.notes) tell(note);
+  return found.words;
+}
+
 int parse_and_run(int argc, char** argv, const Program& program) {
   CLI::App app("Plans activation offload, and simulates it with its stream order checked.",
                "ferry");
   app.set_version_flag("--version", std::string("ferry ") + program.version);
   app.require_subcommand(1);
   Context context;
-  context.typed.assign(argv + std::min(argc, 1), argv + argc);
+  context.typed = typed_words(argc, argv, program);
   for (const AddSubcommand add : program.subcommands) add(app, context);
   app.footer(program.footer);  // printed after the commands: before, it would be taken for theirs
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(context.typed.rbegin(), context.typed.rend()));
   } catch (const CLI::Success& asked) {  // --help, --help-all and --version
     if (asked.get_name() == "CallForHelp") hide_further(context);
     app.exit(asked);

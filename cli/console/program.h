@@ -8,8 +8,10 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "cli/console/context.h"
+#include "formats/old_names.h"
 
 namespace CLI {
 class App;
@@ -24,6 +26,9 @@ struct Program {
   const char* version;  // of Ferry
   std::span<const AddSubcommand> subcommands;
   const char* footer = "";  // of the help, after the commands
+  // Of options that were renamed, and the commands that have these.
+  std::span<const OldName> old_names = {};
+  std::span<const std::string_view> with_old_names = {};
 };
 
 // Returns the exit code of the process. Nothing is thrown.

@@ -1,5 +1,7 @@
 // The `ferry` program. Adding a subcommand: a file with its add_NAME, a line in commands.h, a line
 // in kSubcommands.
+#include <string_view>
+
 #include "cli/commands.h"
 #include "cli/console/program.h"
 #include "cli/report/command.h"
@@ -14,6 +16,11 @@ constexpr AddSubcommand kSubcommands[] = {
     add_plan,   add_report, add_sweep, add_simulate, add_train,    add_run,        add_calibrate,
     add_replay, add_verify, add_check, add_programs, add_hardware, add_completion,
 };
+
+// Commands that have options by other names than before.
+constexpr ferry::OldName kOldNames[] = {
+    {"--hardware", "--card"}, {"--chunks", "--microbatches"}, {"--order", "--schedule"}};
+constexpr std::string_view kWithOldNames[] = {"plan", "simulate", "report", "replay"};
 
 // Each command's help has more of its own.
 constexpr const char* kFooter = R"(
@@ -31,5 +38,5 @@ Exit codes: 0 ok, 1 a property is violated, 2 usage or bad input, 3 does not fit
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program(argc, argv, {FERRY_VERSION, kSubcommands, kFooter});
+  return run_program(argc, argv, {FERRY_VERSION, kSubcommands, kFooter, kOldNames, kWithOldNames});
 }

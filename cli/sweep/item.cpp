@@ -67,7 +67,7 @@ std::vector<std::string> Items::arguments(std::size_t item) const {
                                     value(item, SweepKey::kOptimizers),
                                     "--microbatches",
                                     value(item, SweepKey::kMicrobatches),
-                                    "--order",
+                                    "--schedule",
                                     value(item, SweepKey::kOrders),
                                     "--no-expandable",
                                     "--json"};

@@ -28,7 +28,7 @@ int main() {
   torch::manual_seed(0);
   torch::nn::Sequential layers(In(), torch::nn::Linear(256, 256), torch::nn::GELU(), Out());
   torch::optim::AdamW optimizer(layers->parameters(), 1e-3);
-  ferry::Pipe pipe(layers, ferry::PipeOptions().balance({1, 3}).chunks(4));
+  ferry::Pipe pipe(layers, ferry::PipeOptions().balance({1, 3}).microbatches(4));
 
   torch::Tensor loss;
   for (int step = 1; step <= 50; ++step) {

@@ -46,11 +46,11 @@ CoreOptions to_core(const OffloadOptions& options) {
   core.host_memory = options.pinned() ? HostMemory::kPinned : HostMemory::kPageable;
   core.copy_streams = options.copy_streams();
   core.reload_pool = options.reload_pool();
-  core.bytes_min = options.min_bytes();
-  core.window_packs = options.window_tensors();
+  core.min_bytes = options.min_bytes();
+  core.window_tensors = options.window_tensors();
   core.window_bytes = options.window();
   core.prefetch_bytes = options.prefetch();
-  core.prefetch_packs = options.prefetch_tensors();
+  core.prefetch_tensors = options.prefetch_tensors();
   core.hold_bytes = options.hold();
   core.keep_when_full = options.keep_when_full();
   core.warn = options.warn();
@@ -68,7 +68,7 @@ CoreOptions to_core(const Plan& plan, const OffloadOptions& options) {
 CoreOptions core_of_others(const OffloadOptions& options) {
   CoreOptions core = to_core(options);
   if (options.other_shapes() == OtherShapes::kKeep) {
-    core.bytes_min = std::numeric_limits<std::int64_t>::max();
+    core.min_bytes = std::numeric_limits<std::int64_t>::max();
   }
   return core;
 }

@@ -91,8 +91,8 @@ std::optional<train::Options> parse_model(std::vector<std::string> words, const 
   if (model && model->policy != train::PolicyKind::kKeep) {
     throw InputError("--policy", 0, "expected none: the kernels of a step are timed as they are");
   }
-  if (model && (model->stages > 0 || model->chunks > 1)) {
-    throw InputError("--chunks", 0, "expected one: a program is of one micro-batch");
+  if (model && (model->stages > 0 || model->microbatches > 1)) {
+    throw InputError("--microbatches", 0, "expected one: a program is of one micro-batch");
   }
   return model;
 }

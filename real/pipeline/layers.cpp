@@ -107,8 +107,9 @@ PipeOptions completed(PipeOptions options, const torch::nn::SequentialImpl& sequ
     refuse("module and sum of balance have different length (module: " + std::to_string(layers) +
            ", sum of balance: " + std::to_string(all) + ")");
   }
-  if (options.chunks() < 1) {
-    refuse("number of chunks must be positive integer, found " + std::to_string(options.chunks()));
+  if (options.microbatches() < 1) {
+    refuse("number of micro-batches must be a positive integer, found " +
+           std::to_string(options.microbatches()));
   }
   const std::int64_t each = options.stages_per_device();
   const auto stages = static_cast<std::int64_t>(balance.size());
@@ -132,7 +133,7 @@ PipeOptions completed(PipeOptions options, const torch::nn::SequentialImpl& sequ
   if (count > 0) {  // checks its conditions before anything runs
     with_torch_errors([&] {
       make_schedule(options.schedule(), count, static_cast<std::size_t>(each),
-                    static_cast<std::size_t>(options.chunks()));
+                    static_cast<std::size_t>(options.microbatches()));
     });
   }
   refuse_shared(sequential, stage_of(balance));

@@ -66,7 +66,7 @@ class OwnVersions {
 };
 
 // Splits the tensors by micro-batch. Undefined tensors are undefined in each.
-std::vector<Tensors> scatter(const Tensors& tensors, std::int64_t chunks,
+std::vector<Tensors> scatter(const Tensors& tensors, std::int64_t count,
                              const torch::Device& device, const char* what,
                              OwnVersions* versions = nullptr) {
   std::int64_t rows = -1;
@@ -83,7 +83,7 @@ std::vector<Tensors> scatter(const Tensors& tensors, std::int64_t chunks,
   std::vector<Tensors> microbatches;
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     if (!tensors[k].defined()) continue;
-    const auto parts = tensors[k].to(device).chunk(chunks, 0);
+    const auto parts = tensors[k].to(device).chunk(count, 0);
     microbatches.resize(parts.size(), Tensors(tensors.size()));
     for (std::size_t i = 0; i < parts.size(); ++i) {
       microbatches[i][k] = versions ? versions->of(tensors[k], parts[i]) : parts[i];
@@ -134,7 +134,8 @@ class PipeImpl::Runner {
     }
     Pipeline pipeline(devices_, TorchAutograd(), workers_, std::move(stages), layers_->layout(),
                       core_options());
-    return gather(pipeline.forward(scatter(inputs, options.chunks(), devices.front(), "inputs")));
+    return gather(
+        pipeline.forward(scatter(inputs, options.microbatches(), devices.front(), "inputs")));
   }
 
   Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss,
@@ -142,8 +143,10 @@ class PipeImpl::Runner {
     if (layers_->stages() == 0) refuse("a step needs layers");
     if (!torch::GradMode::is_enabled()) refuse("a step needs grad mode");
     OwnVersions versions;
-    auto microbatches = scatter(inputs, options.chunks(), devices.front(), "inputs", &versions);
-    const auto aims = scatter(targets, options.chunks(), devices.back(), "targets", &versions);
+    auto microbatches =
+        scatter(inputs, options.microbatches(), devices.front(), "inputs", &versions);
+    const auto aims =
+        scatter(targets, options.microbatches(), devices.back(), "targets", &versions);
     if (aims.size() != microbatches.size()) {
       refuse("expected targets for the inputs: these are " + std::to_string(microbatches.size()) +
              " micro-batches, those " + std::to_string(aims.size()));
@@ -278,7 +281,8 @@ void PipeImpl::to(torch::Device, bool) {
 }
 void PipeImpl::to(torch::Device device, torch::Dtype, bool) { to(device, false); }
 void PipeImpl::pretty_print(std::ostream& stream) const {
-  stream << "ferry::Pipe(stages=" << stages() << ", chunks=" << options().chunks() << ")";
+  stream << "ferry::Pipe(stages=" << stages() << ", microbatches=" << options().microbatches()
+         << ")";
 }
 
 }  // namespace ferry

@@ -42,9 +42,9 @@ void require_its_own(const StagedPlan& plan, const Options& options) {
   if (stages != options.stages) {
     refuse(fmt::format("the plan is for {} stages, and --stages says {}", stages, options.stages));
   }
-  if (plan.chunks != options.chunks) {
-    refuse(fmt::format("the plan is for {} micro-batches, and --chunks says {}", plan.chunks,
-                       options.chunks));
+  if (plan.microbatches != options.microbatches) {
+    refuse(fmt::format("the plan is for {} micro-batches, and --microbatches says {}",
+                       plan.microbatches, options.microbatches));
   }
   if (options.cuda && plan.devices > 1) {
     refuse(fmt::format("the plan is for {} devices, and there is one GPU here", plan.devices));
@@ -71,15 +71,15 @@ OffloadOptions planned_offload(const StagedPlan& plan, const Options& options) {
   OffloadOptions result = offload_options(options);
   result.pinned(core.host_memory == HostMemory::kPinned);
   result.copy_streams(core.copy_streams).reload_pool(core.reload_pool);
-  result.min_bytes(core.bytes_min).window_tensors(core.window_packs).window(core.window_bytes);
-  result.prefetch(core.prefetch_bytes).prefetch_tensors(core.prefetch_packs);
+  result.min_bytes(core.min_bytes).window_tensors(core.window_tensors).window(core.window_bytes);
+  result.prefetch(core.prefetch_bytes).prefetch_tensors(core.prefetch_tensors);
   return result.hold(core.hold_bytes);
 }
 
 // Devices and their stages.
 void place(PipeOptions& pipe, std::int64_t devices, const Options& options) {
   pipe.devices(std::vector<torch::Device>(static_cast<std::size_t>(devices), device(options)));
-  pipe.stages_per_device(options.stages / devices).chunks(options.chunks);
+  pipe.stages_per_device(options.stages / devices).microbatches(options.microbatches);
   pipe.preserve_rng_state(false);  // nothing random runs in it
 }
 

@@ -60,7 +60,7 @@ class Training {
     StepClock clock(device(options_));
     StepReport report{.step = done_ + 1};
     const torch::Tensor loss =
-        forward_and_backward(*workload_, *policy_, workload_->batch(done_), options_.chunks);
+        forward_and_backward(*workload_, *policy_, workload_->batch(done_), options_.microbatches);
     clock.backward_issued();
     optimizer_.step();
     optimizer_.zero_grad();

@@ -1,12 +1,17 @@
 #include "real/train/options.h"
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "formats/error.h"
+#include "formats/old_names.h"
 #include "formats/plan_file.h"
 #include "real/train/count_option.h"
 #include "real/train/model_options.h"
@@ -34,9 +39,9 @@ Examples:
   ferry train gpt --capture gpt.jsonl                what `ferry plan gpt.jsonl` plans, and
   ferry train gpt --policy mixed --plan gpt.plan     what executes the plan
   ferry train gpt --policy checkpoint                the same losses, in less memory and more time
-  ferry train gpt --chunks 4                         four micro-batches, one after the other, and
-  ferry train gpt --chunks 4 --stages 2              the same losses from a pipeline of two threads
-  ferry train gpt --chunks 4 --stages 2 --plan pipe.plan       by a plan of `ferry plan --stages`
+  ferry train gpt --microbatches 4                         four micro-batches, one after the other, and
+  ferry train gpt --microbatches 4 --stages 2              the same losses from a pipeline of two threads
+  ferry train gpt --microbatches 4 --stages 2 --plan pipe.plan       by a plan of `ferry plan --stages`
   ferry train gpt --steps 500 --save gpt.state       Ctrl-C ends the step and saves;
   ferry train gpt --steps 500 --save gpt.state --resume gpt.state      goes on, bit for bit
 
@@ -52,7 +57,7 @@ constexpr std::array kPolicyKinds = {PolicyKind::kKeep, PolicyKind::kOffload,
 struct Typed {
   std::string policy = "keep";
   std::string device = "cpu";
-  std::string disk_limit;
+  std::string disk_bytes_max;
   std::string window;
   std::string prefetch;
   std::string min_bytes;
@@ -67,9 +72,12 @@ std::optional<std::int64_t> size(const char* option, const std::string& text) {
   }
 }
 
+constexpr OldName kOldNames[] = {{"--chunks", "--microbatches"},
+                                 {"--disk-limit", "--disk-bytes-max"}};
+
 void add_training(CLI::App& command, Options& options, Typed& typed) {
   count(command, "--batch", options.batch, 1, 1 << 20, "Examples a step");
-  count(command, "--chunks", options.chunks, 1, 1 << 20,
+  count(command, "--microbatches", options.microbatches, 1, 1 << 20,
         "Micro-batches, one backward each: --batch is cut into so many");
   count(command, "--steps", options.steps, 0, std::int64_t{1} << 40, "Train up to this step");
   count(command, "--seed", options.seed, 0, std::int64_t{1} << 62, "Of weights, data and dropout");
@@ -96,7 +104,7 @@ void add_policy(CLI::App& command, Options& options, Typed& typed) {
       ->type_name("FILE");
   command.add_option("--disk", options.disk, "Offload to a file in this folder, not to memory")
       ->type_name("DIR");
-  command.add_option("--disk-limit", typed.disk_limit, "The file's size at most")
+  command.add_option("--disk-bytes-max", typed.disk_bytes_max, "The file's size at most")
       ->type_name("SIZE");
   command.add_flag("--keep-when-full", options.keep_when_full,
                    "What the file or the host has no room for stays; else that is an error");
@@ -153,7 +161,7 @@ void require_consistent(const Options& options) {
   const char* moving = "--policy offload, budget or mixed";
   needs("--disk", !options.disk.empty(), moves, moving);
   needs("--disk", !options.disk.empty(), !options.cuda, "--device cpu");
-  needs("--disk-limit", options.disk_bytes_max.has_value(), !options.disk.empty(), "--disk");
+  needs("--disk-bytes-max", options.disk_bytes_max.has_value(), !options.disk.empty(), "--disk");
   needs("--keep-when-full", options.keep_when_full, moves, moving);
   // A plan has its own choice.
   const bool free = moves && options.policy != PolicyKind::kBudget && options.plan.empty();
@@ -201,8 +209,10 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     add_files(*command, options);
   }
   add_pipeline_options(*models.gpt, options, staged);
+  NewNames words = with_new_names({argv + std::min(argc, 1), argv + argc}, kOldNames);
+  for (const std::string& note : words.notes) fmt::print(stderr, "ferry: {}\n", note);
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.words.rbegin(), words.words.rend()));
   } catch (const CLI::Success& asked) {  // --help and --version
     app.exit(asked);
     return std::nullopt;
@@ -212,7 +222,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   for (const PolicyKind policy : kPolicyKinds) {
     if (typed.policy == name(policy)) options.policy = policy;
   }
-  options.disk_bytes_max = size("--disk-limit", typed.disk_limit);
+  options.disk_bytes_max = size("--disk-bytes-max", typed.disk_bytes_max);
   options.window = size("--window", typed.window);
   options.prefetch = size("--prefetch", typed.prefetch);
   options.min_bytes = size("--min-bytes", typed.min_bytes);

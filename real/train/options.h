@@ -38,9 +38,9 @@ struct Options {
   std::int64_t steps = 50;  // the last step's number: a resumed training counts on
   std::int64_t seed = 1;
   double learning_rate = 1e-3;
-  std::int64_t threads = 0;  // 0: LibTorch's choice
-  std::int64_t chunks = 1;   // number of micro-batches
-  std::int64_t stages = 0;   // number of pipeline stages; 0: no pipeline
+  std::int64_t threads = 0;       // 0: LibTorch's choice
+  std::int64_t microbatches = 1;  // number of micro-batches
+  std::int64_t stages = 0;        // number of pipeline stages; 0: no pipeline
   std::int64_t stages_per_device = 1;
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   CheckpointMode pipe_checkpoint = CheckpointMode::kNever;

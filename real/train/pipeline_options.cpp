@@ -28,10 +28,11 @@ void check_schedule(const Options& options) {
     refuse("--stages", fmt::format("expected a multiple of --stages-per-device {}", each));
   }
   const std::int64_t devices = options.stages / each;
-  if (options.schedule == ScheduleKind::kInterleaved && options.chunks % devices != 0) {
-    refuse("--chunks", fmt::format("expected a multiple of {} with --schedule interleaved, which "
-                                   "puts {} stages on {} devices",
-                                   devices, options.stages, devices));
+  if (options.schedule == ScheduleKind::kInterleaved && options.microbatches % devices != 0) {
+    refuse("--microbatches",
+           fmt::format("expected a multiple of {} with --schedule interleaved, which "
+                       "puts {} stages on {} devices",
+                       devices, options.stages, devices));
   }
   if (options.cuda && devices > 1) {
     refuse("--stages", "expected on one GPU to be as many as --stages-per-device");
@@ -39,12 +40,12 @@ void check_schedule(const Options& options) {
 }
 
 void check(const Options& options) {
-  if (options.batch % options.chunks != 0) {
-    refuse("--chunks", fmt::format("expected a divisor of --batch {}, found {}", options.batch,
-                                   options.chunks));
+  if (options.batch % options.microbatches != 0) {
+    refuse("--microbatches", fmt::format("expected a divisor of --batch {}, found {}",
+                                         options.batch, options.microbatches));
   }
-  needs("--capture", !options.capture.empty(), options.chunks == 1,
-        "--chunks 1: a program is one micro-batch's (make --batch smaller)");
+  needs("--capture", !options.capture.empty(), options.microbatches == 1,
+        "--microbatches 1: a program is one micro-batch's (make --batch smaller)");
   if (options.stages == 0) return;
   const std::int64_t layers = options.gpt.layers + 2;
   if (options.stages > layers) {

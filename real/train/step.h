@@ -13,9 +13,9 @@ class Policy;
 class Workload;
 
 // Accumulates gradients, and returns the loss without its graph: the mean over micro-batches. The
-// policy guards each micro-batch by itself, or in stages all of them together. `chunks` must divide
-// the batch.
+// policy guards each micro-batch by itself, or in stages all of them together. `microbatches` must
+// divide the batch.
 torch::Tensor forward_and_backward(Workload& workload, Policy& policy, const Batch& batch,
-                                   std::int64_t chunks);
+                                   std::int64_t microbatches);
 
 }  // namespace ferry::real::train

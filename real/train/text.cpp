@@ -63,7 +63,7 @@ fs::path default_text_folder() {
   return {};
 }
 
-Text read_text(const fs::path& folder, std::int64_t bytes_min) {
+Text read_text(const fs::path& folder, std::int64_t min_bytes) {
   Text text;
   for (const fs::path& file : text_files(folder)) {
     if (text.bytes.size() >= kBytesMax) break;
@@ -71,9 +71,9 @@ Text read_text(const fs::path& folder, std::int64_t bytes_min) {
     ++text.files;
   }
   text.bytes.resize(std::min(text.bytes.size(), kBytesMax));
-  if (static_cast<std::int64_t>(text.bytes.size()) < bytes_min) {
+  if (static_cast<std::int64_t>(text.bytes.size()) < min_bytes) {
     throw InputError(folder.string(), 0,
-                     "expected at least " + std::to_string(bytes_min) + " bytes of text, found " +
+                     "expected at least " + std::to_string(min_bytes) + " bytes of text, found " +
                          std::to_string(text.bytes.size()) + " in " + std::to_string(text.files) +
                          " files (*.md, *.txt, *.cpp, *.h, *.py, ...)");
   }

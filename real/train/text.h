@@ -26,9 +26,9 @@ struct Text {
 // real/train/text of the source tree. Empty if neither exists.
 std::filesystem::path default_text_folder();
 
-// Throws InputError if the folder does not exist, or has fewer than `bytes_min` bytes of text.
+// Throws InputError if the folder does not exist, or has fewer than `min_bytes` bytes of text.
 // Reads 64 MiB at most.
-Text read_text(const std::filesystem::path& folder, std::int64_t bytes_min);
+Text read_text(const std::filesystem::path& folder, std::int64_t min_bytes);
 
 // `input` and `target` are int64 [batch, context]; the target is the input, one byte later.
 Batch text_batch(const Text& text, std::int64_t batch, std::int64_t context, std::uint64_t seed,

@@ -27,7 +27,10 @@ void add_common(Workload::Identity& identity, const Options& options) {
   identity.emplace_back("--lr", fmt::format("{}", options.learning_rate));
   identity.emplace_back("--device", options.cuda ? "cuda" : "cpu");
   // Micro-batches add up their gradients in another order. A pipeline does the same.
-  if (options.chunks > 1) identity.emplace_back("--chunks", fmt::format("{}", options.chunks));
+  // By the name that the option had when the first states were written.
+  if (options.microbatches > 1) {
+    identity.emplace_back("--chunks", fmt::format("{}", options.microbatches));
+  }
 }
 
 Batch on_device(const Batch& batch, const Options& options) {

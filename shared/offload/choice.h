@@ -38,7 +38,7 @@ class Choice {
   bool wants(const Tensor& tensor, const Storage& storage, const Extent& extent, std::uint64_t pack,
              Bin<D>& bin) {
     const CoreOptions& options = context_.options;
-    if (extent.bytes() < options.bytes_min || extent.bytes() == 0) return false;
+    if (extent.bytes() < options.min_bytes || extent.bytes() == 0) return false;
     if (!options.offload.empty() && (pack >= options.offload.size() || !options.offload[pack])) {
       return false;
     }

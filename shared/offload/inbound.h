@@ -119,7 +119,7 @@ class Inbound {
     if (!state) return;
     std::uint64_t& cursor = state->cursors.try_emplace(run, sequence).first->second;
     cursor = std::min(cursor, sequence);
-    const auto packs = static_cast<std::uint64_t>(context_.options.prefetch_packs);
+    const auto packs = static_cast<std::uint64_t>(context_.options.prefetch_tensors);
     while (const ParcelRef parcel = tracker_.older(cursor)) {
       if (parcel->run != run) return;
       if (sequence - parcel->sequence > packs && context_.rules.bounds_reloads()) return;

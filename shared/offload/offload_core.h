@@ -265,7 +265,7 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     ++context_.statistics.packs;
     outbound_.evict_old(place.sequence, bin);
     // A storage this small is never offloaded: there is nothing to decide or to remember.
-    const bool small = device.bytes(storage) < context_.options.bytes_min;
+    const bool small = device.bytes(storage) < context_.options.min_bytes;
     const bool here = !small && (device.on_device(tensor) || !context_.rules.keeps_other_devices());
     const Extent extent = here ? choice_.travelling(tensor, storage) : Extent{};
     if (!choice_.wants(tensor, storage, extent, place.pack, bin))
@@ -382,7 +382,7 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
 
   bool looks_ahead(GraphTaskId task) const {
     const CoreOptions& options = context_.options;
-    const bool at_all = options.prefetch_bytes != 0 || options.prefetch_packs != kUnlimited;
+    const bool at_all = options.prefetch_bytes != 0 || options.prefetch_tensors != kUnlimited;
     return at_all && task != GraphTaskId::kNone;
   }
 

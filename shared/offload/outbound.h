@@ -91,14 +91,14 @@ class Outbound {
   // Evicts the sources that are outside the window at the pack of `sequence`.
   void evict_old(std::uint64_t sequence, Bin<D>& bin) {
     if (!context_.rules.bounds_stash()) return;
-    const auto packs = static_cast<std::uint64_t>(context_.options.window_packs);
+    const auto packs = static_cast<std::uint64_t>(context_.options.window_tensors);
     while (!window_.empty() && sequence - window_.begin()->first >= packs) evict_first(bin);
   }
 
   // Evicts the sources that are too far from the save of `sequence`, which backward unpacks.
   void evict_far(std::uint64_t sequence, Bin<D>& bin) {
     if (!context_.rules.bounds_stash()) return;
-    const auto packs = static_cast<std::uint64_t>(context_.options.prefetch_packs);
+    const auto packs = static_cast<std::uint64_t>(context_.options.prefetch_tensors);
     while (!window_.empty() && window_.begin()->first + packs < sequence) evict_first(bin);
   }
 

@@ -54,18 +54,18 @@ struct CoreOptions {
   CopyStreams copy_streams = CopyStreams::kTwo;
   ReloadPool reload_pool = ReloadPool::kConsumer;
   // Tensors with fewer bytes to move are kept.
-  std::int64_t bytes_min = 1024;
+  std::int64_t min_bytes = 1024;
   // The forward window: a source stays on the device, whole, until this many further tensors were
   // packed (every pack counts, as in TRL), or until the window holds more bytes than this. This
   // bound and the two after it may be kAutomatic.
-  std::int64_t window_packs = kUnlimited;
+  std::int64_t window_tensors = kUnlimited;
   std::int64_t window_bytes = std::int64_t{512} << 20;
   // Bound on reloads begun before their use, along the reverse of packing; 0: none.
   std::int64_t prefetch_bytes = std::int64_t{512} << 20;
   // The backward window: while backward unpacks a tensor, no reload is begun early for what was
   // packed more than so many packs before it, and sources that the forward window still has from
   // before that, of any run, leave as at a pack. (What is held for further saves is hold_bytes'.)
-  std::int64_t prefetch_packs = kUnlimited;
+  std::int64_t prefetch_tensors = kUnlimited;
   // Bound on reloaded storages kept for further saves of the same storage; one storage larger than
   // this is kept beside them. 0: each save reloads.
   std::int64_t hold_bytes = std::int64_t{512} << 20;
@@ -85,7 +85,7 @@ inline CoreOptions trl_options() {
   CoreOptions options;
   options.copy_streams = CopyStreams::kOne;
   options.reload_pool = ReloadPool::kCopyStream;
-  options.window_packs = 5;
+  options.window_tensors = 5;
   options.window_bytes = kUnlimited;
   options.prefetch_bytes = 0;
   options.hold_bytes = 0;
@@ -102,11 +102,11 @@ inline void check_options(const CoreOptions& options) {
   const auto bound = [&](const char* name, std::int64_t value) {
     if (value != kAutomatic) at_least(name, value, 0);
   };
-  at_least("bytes_min", options.bytes_min, 0);
-  at_least("window_packs", options.window_packs, 1);
+  at_least("min_bytes", options.min_bytes, 0);
+  at_least("window_tensors", options.window_tensors, 1);
   bound("window_bytes", options.window_bytes);
   bound("prefetch_bytes", options.prefetch_bytes);
-  at_least("prefetch_packs", options.prefetch_packs, 0);
+  at_least("prefetch_tensors", options.prefetch_tensors, 0);
   bound("hold_bytes", options.hold_bytes);
   at_least("host_warn_percent", options.host_warn_percent, 0);
 }

@@ -18,10 +18,9 @@ class AnswerTest : public PlanFolder {};
 
 // What is in memory at the peak, by kind, adds up to it.
 TEST_F(AnswerTest, ARowsPeakIsMadeOfKinds) {
-  const auto rows =
-      nlohmann::json::parse(ferry("plan gpt2 --hardware h100 --policy keep,checkpoint "
-                                  "--unchecked --json")
-                                .out)["rows"];
+  const auto rows = nlohmann::json::parse(ferry("plan gpt2 --card h100 --policy keep,checkpoint "
+                                                "--unchecked --json")
+                                              .out)["rows"];
   for (const auto& row : rows) {
     std::int64_t sum = 0;
     for (const auto& [kind, bytes] : row["peak_bytes"].items()) sum += bytes.get<std::int64_t>();
@@ -40,14 +39,13 @@ TEST_F(AnswerTest, ARowsPeakIsMadeOfKinds) {
 // A move that overlaps the optimizer may save some nanoseconds and leave more fragments than keep
 // has: no search takes such a plan.
 TEST_F(AnswerTest, WhereKeepFitsEachSearchHasAnAnswer) {
-  const Result result =
-      ferry("plan gpt2 --hardware rtx4090 --policy budget,mixed,best --unchecked");
+  const Result result = ferry("plan gpt2 --card rtx4090 --policy budget,mixed,best --unchecked");
   EXPECT_EQ(result.code, kOk);
   EXPECT_EQ(result.out.find("useless"), std::string::npos) << result.out;
 }
 
 TEST_F(AnswerTest, WhereNothingFitsTheAnswerSaysWhatItIsMadeOfAndWhatWouldHelp) {
-  const Result result = ferry("plan llama3-8b --hardware rtx4090 --policy checkpoint --unchecked");
+  const Result result = ferry("plan llama3-8b --card rtx4090 --policy checkpoint --unchecked");
   EXPECT_EQ(result.code, kDoesNotFit);
   for (const char* part :
        {"Nothing fits in 23.2 GiB. checkpoint needs the least, ",
@@ -65,7 +63,7 @@ TEST_F(AnswerTest, WhereNothingFitsTheAnswerSaysWhatItIsMadeOfAndWhatWouldHelp) 
 TEST_F(AnswerTest, AHostThatIssuesTooSlowlyIsSaid) {
   const auto of = [&](const std::string& card) {
     return nlohmann::json::parse(
-        ferry("plan gpt2 --hardware " + card + " --policy keep --unchecked --json").out);
+        ferry("plan gpt2 --card " + card + " --policy keep --unchecked --json").out);
   };
   const auto shipped = of("rtx4090");
   EXPECT_LT(shipped["rows"][0]["idle_for_host_ns"], shipped["rows"][0]["step_ns"]);
@@ -85,7 +83,7 @@ TEST_F(AnswerTest, AHostThatIssuesTooSlowlyIsSaid) {
 
 TEST_F(AnswerTest, WhatPinningTakesIsSaid) {
   const std::string answer = nlohmann::json::parse(
-      ferry("plan gpt2 --hardware rtx4090 --policy offload --budget 8GiB --unchecked --json")
+      ferry("plan gpt2 --card rtx4090 --policy offload --budget 8GiB --unchecked --json")
           .out)["answer"];
   EXPECT_NE(answer.find(" Pinning "), std::string::npos) << answer;
   EXPECT_NE(answer.find(" of host memory takes some "), std::string::npos) << answer;
@@ -93,7 +91,7 @@ TEST_F(AnswerTest, WhatPinningTakesIsSaid) {
 
 TEST_F(AnswerTest, TheAnswerSaysWhyWhatIsFasterDoesNotFit) {
   const Result result =
-      ferry("plan gpt2 --hardware rtx4090 --policy keep,checkpoint --budget 8GiB --unchecked");
+      ferry("plan gpt2 --card rtx4090 --policy keep,checkpoint --budget 8GiB --unchecked");
   EXPECT_EQ(result.code, kOk);
   EXPECT_NE(result.out.find("\nUse checkpoint: "), std::string::npos) << result.out;
   EXPECT_NE(result.out.find(" keep is faster and does not fit: it needs "), std::string::npos)

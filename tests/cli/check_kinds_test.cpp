@@ -65,14 +65,14 @@ TEST_F(CheckKindsTest, AFileOfAnotherKindIsCalledByItsName) {
   };
   const std::vector<Reads> commands = {
       {"check ./%", "a log of streams", {"log", "hazard", "empty"}},
-      {"plan ./% --hardware tiny.toml", "a program", {"chain.jsonl"}},
-      {"simulate ./% --hardware tiny.toml --policy keep", "a program", {"chain.jsonl"}},
-      {"report ./% --hardware tiny.toml -o r.html", "a program", {"chain.jsonl"}},
+      {"plan ./% --card tiny.toml", "a program", {"chain.jsonl"}},
+      {"simulate ./% --card tiny.toml --policy keep", "a program", {"chain.jsonl"}},
+      {"report ./% --card tiny.toml -o r.html", "a program", {"chain.jsonl"}},
       {"replay ./% --decisions decisions", "a program", {"chain.jsonl", "pickle"}},
       {"replay chain.jsonl --decisions ./%", "a log of decisions", {"decisions"}},
-      {"simulate chain.jsonl --hardware tiny.toml --plan ./%", "a plan", {"plan", "staged"}},
+      {"simulate chain.jsonl --card tiny.toml --plan ./%", "a plan", {"plan", "staged"}},
       {"replay chain.jsonl --decisions decisions --plan ./%", "a plan", {"plan", "staged"}},
-      {"plan chain.jsonl --hardware tiny.toml --times ./%",
+      {"plan chain.jsonl --card tiny.toml --times ./%",
        "a table of kernel times",
        {"times", "profile"}},
   };

@@ -79,7 +79,7 @@ TEST_F(CompletionTest, EveryOptionOfEveryCommand) {
         run("'" FERRY_PROGRAM "' " + command + (is_long ? " --help-all" : " --help")).out);
     for (std::string line; std::getline(help, line);) {
       if (!line.starts_with("  -")) continue;
-      const std::string names = line.substr(2, line.find(' ', 2) - 2);  // "--hardware,--card"
+      const std::string names = line.substr(2, line.find(' ', 2) - 2);  // "-o,--output"
       std::istringstream each(names);
       for (std::string name; std::getline(each, name, ',');) {
         if (name.starts_with("--")) listed.push_back(name);
@@ -95,14 +95,14 @@ TEST_F(CompletionTest, EveryOptionOfEveryCommand) {
 }
 
 TEST_F(CompletionTest, CardsProgramsAndFilesInTheirPlace) {
-  EXPECT_EQ(offered("plan gpt2 --hardware h20"), Words{"h200"});
-  EXPECT_EQ(offered("plan gpt2 --hardware mi"), Words{"mine.toml"});
+  EXPECT_EQ(offered("plan gpt2 --card h20"), Words{"h200"});
+  EXPECT_EQ(offered("plan gpt2 --card mi"), Words{"mine.toml"});
   EXPECT_EQ(offered("hardware rtx409"), Words{"rtx4090"});
   EXPECT_EQ(offered("plan llama3-8"), (Words{"llama3-8b", "llama3-8b-lora"}));
   EXPECT_EQ(offered("simulate --unchecked llama3-8"), (Words{"llama3-8b", "llama3-8b-lora"}));
-  // bash takes --hardware=h20 apart.
-  EXPECT_EQ(offered("plan gpt2 --hardware = h20"), Words{"h200"});
-  EXPECT_TRUE(has(offered("plan gpt2 --hardware ="), "a100"));
+  // bash takes --card=h20 apart.
+  EXPECT_EQ(offered("plan gpt2 --card = h20"), Words{"h200"});
+  EXPECT_TRUE(has(offered("plan gpt2 --card ="), "a100"));
 }
 
 TEST_F(CompletionTest, FilesAfterAnOptionThatTakesOne) {
@@ -121,7 +121,7 @@ TEST_F(CompletionTest, PoliciesOneByOneBehindCommas) {
   EXPECT_EQ(offered("plan gpt2 --policy offload,checkpoint-"),
             (Words{"offload,checkpoint-nth", "offload,checkpoint-offload",
                    "offload,checkpoint-offload-all"}));
-  EXPECT_EQ(offered("plan gpt2 --optimizer adamw --order ff"), Words{"ffbb"});
+  EXPECT_EQ(offered("plan gpt2 --optimizer adamw --schedule ff"), Words{"ffbb"});
   EXPECT_EQ(offered("plan gpt2 --stages 2 --schedule gpipe,1"), Words{"gpipe,1f1b"});
   EXPECT_EQ(offered("plan gpt2 --stages 2 --balance m"), Words{"memory"});
   EXPECT_EQ(offered("verify --mutant consume.dr"), Words{"consume.drop"});

@@ -23,11 +23,11 @@ class PipelinePlanTest : public PlanFolder {
   }
 };
 
-constexpr const char* kLayers = " layers.jsonl --hardware tiny.toml --optimizer none ";
+constexpr const char* kLayers = " layers.jsonl --card tiny.toml --optimizer none ";
 
 TEST_F(PipelinePlanTest, TheTable) {
   const std::string asked =
-      std::string("plan --stages 2 --chunks 4 --policy keep,per-stage") + kLayers;
+      std::string("plan --stages 2 --microbatches 4 --policy keep,per-stage") + kLayers;
   const Result result = ferry(asked);
   EXPECT_EQ(result.code, kOk) << result.err;
   EXPECT_EQ(result.err, "");
@@ -66,7 +66,7 @@ TEST_F(PipelinePlanTest, NamesCannotWriteToTheTerminal) {
     text.replace(at, 3, "\"\\u001b[31mm.");
   }
   write("red.jsonl", text);
-  const std::string asked = " --stages 2 --policy keep red.jsonl --hardware tiny.toml";
+  const std::string asked = " --stages 2 --policy keep red.jsonl --card tiny.toml";
   const Result table = ferry("plan" + asked);
   EXPECT_EQ(table.code, kOk) << table.err;
   EXPECT_EQ(table.out.find('\x1b'), std::string::npos);
@@ -76,9 +76,9 @@ TEST_F(PipelinePlanTest, NamesCannotWriteToTheTerminal) {
 
 TEST_F(PipelinePlanTest, JsonForMachines) {
   const Result result =
-      ferry(std::string("plan --json --stages 2 --chunks 4 --schedule 1f1b,interleaved "
+      ferry(std::string("plan --json --stages 2 --microbatches 4 --schedule 1f1b,interleaved "
                         "--policy offload,per-stage --balance memory --relay-skips "
-                        "layers.jsonl --hardware tiny.toml"));
+                        "layers.jsonl --card tiny.toml"));
   EXPECT_EQ(result.code, kOk) << result.err;
   const auto json = nlohmann::ordered_json::parse(result.out);
   const auto keys = [](const nlohmann::ordered_json& object) {
@@ -121,7 +121,7 @@ TEST_F(PipelinePlanTest, JsonForMachines) {
 
 // Each reader says what it was given, where it is the other kind of plan.
 TEST_F(PipelinePlanTest, ASimulationOfOneGpuNamesAPipelinesPlan) {
-  ASSERT_EQ(ferry("plan --stages 2 --chunks 4 -o p.json" + std::string(kLayers)).code, kOk);
+  ASSERT_EQ(ferry("plan --stages 2 --microbatches 4 -o p.json" + std::string(kLayers)).code, kOk);
   expect_refused("simulate --plan p.json" + std::string(kLayers),
                  "p.json:1: expected a plan: {\"ferry\":\"plan\",\"schema\":1,…}; this is a "
                  "pipeline's, for `ferry train --stages`");
@@ -129,7 +129,7 @@ TEST_F(PipelinePlanTest, ASimulationOfOneGpuNamesAPipelinesPlan) {
 
 // What the table finds best is what a training is to carry out.
 TEST_F(PipelinePlanTest, ThePlanOfTheFastestRowThatFitsIsWritten) {
-  const std::string asked = std::string("plan --stages 2 --chunks 4 -o p.json") + kLayers;
+  const std::string asked = std::string("plan --stages 2 --microbatches 4 -o p.json") + kLayers;
   const Result wide = ferry(asked);
   EXPECT_EQ(wide.code, kOk) << wide.err;
   EXPECT_NE(wide.out.find("\nwritten: p.json, the plan of interleaved, keep\n"), std::string::npos)
@@ -138,13 +138,14 @@ TEST_F(PipelinePlanTest, ThePlanOfTheFastestRowThatFitsIsWritten) {
   EXPECT_EQ(plan.program, "layers");
   EXPECT_EQ(plan.schedule, ScheduleKind::kInterleaved);
   EXPECT_EQ(plan.devices, 2);
-  EXPECT_EQ(plan.chunks, 4);
+  EXPECT_EQ(plan.microbatches, 4);
   ASSERT_EQ(plan.stages.size(), 4u);
   EXPECT_EQ(plan.stages[2], (PlannedStage{1, "m.2", "m.2", StagePolicy::kKeep}));
   EXPECT_GT(plan.predicted.step_ns, 0);
 
-  const Result tight = ferry("plan --json --stages 2 --chunks 4 --schedule 1f1b,gpipe -o p.json" +
-                             std::string(kLayers) + "--budget 1MiB");
+  const Result tight =
+      ferry("plan --json --stages 2 --microbatches 4 --schedule 1f1b,gpipe -o p.json" +
+            std::string(kLayers) + "--budget 1MiB");
   EXPECT_EQ(tight.code, kDoesNotFit);
   EXPECT_NE(tight.err.find("p.json: this plan does not fit"), std::string::npos) << tight.err;
   const auto json = nlohmann::json::parse(tight.out);
@@ -166,7 +167,8 @@ TEST_F(PipelinePlanTest, ThePlanOfTheFastestRowThatFitsIsWritten) {
 }
 
 TEST_F(PipelinePlanTest, WhatDoesNotFitIsPrintedAllTheSame) {
-  const Result result = ferry(std::string("plan --stages 2 --chunks 4 --budget 1MiB") + kLayers);
+  const Result result =
+      ferry(std::string("plan --stages 2 --microbatches 4 --budget 1MiB") + kLayers);
   EXPECT_EQ(result.code, kDoesNotFit) << result.err;
   EXPECT_NE(result.out.find("budget 1.00 MiB each"), std::string::npos);
   EXPECT_EQ(result.out.find("yes"), std::string::npos);
@@ -175,21 +177,21 @@ TEST_F(PipelinePlanTest, WhatDoesNotFitIsPrintedAllTheSame) {
 
 TEST_F(PipelinePlanTest, UncheckedRunsSaySo) {
   const Result result =
-      ferry(std::string("plan --stages 2 --chunks 2 --unchecked --json") + kLayers);
+      ferry(std::string("plan --stages 2 --microbatches 2 --unchecked --json") + kLayers);
   EXPECT_TRUE(nlohmann::json::parse(result.out)["rows"][0]["hazards"].is_null());
 }
 
 TEST_F(PipelinePlanTest, InterleavedIsLeftOutWhereItMayNotBe) {
-  const Result chunks = ferry(std::string("plan --stages 2 --chunks 3 --policy keep") + kLayers);
-  EXPECT_EQ(chunks.code, kOk) << chunks.err;
-  EXPECT_NE(chunks.out.find("left out: interleaved: expected micro-batches that divide by the "
+  const Result microbatches =
+      ferry(std::string("plan --stages 2 --microbatches 3 --policy keep") + kLayers);
+  EXPECT_EQ(microbatches.code, kOk) << microbatches.err;
+  EXPECT_NE(
+      microbatches.out.find("left out: interleaved: expected micro-batches that divide by the "
                             "devices, found 3 for 2\n"),
-            std::string::npos);
-  const std::string asked = "plan --stages 2 --chunks 2 --policy keep --stages-per-device ";
-  EXPECT_EQ(ferry(asked + "3 six.jsonl --hardware tiny.toml").out.find("left out"),
-            std::string::npos);
-  EXPECT_NE(ferry(asked + "4 six.jsonl --hardware tiny.toml").out.find("left out"),
-            std::string::npos);
+      std::string::npos);
+  const std::string asked = "plan --stages 2 --microbatches 2 --policy keep --stages-per-device ";
+  EXPECT_EQ(ferry(asked + "3 six.jsonl --card tiny.toml").out.find("left out"), std::string::npos);
+  EXPECT_NE(ferry(asked + "4 six.jsonl --card tiny.toml").out.find("left out"), std::string::npos);
 }
 
 TEST_F(PipelinePlanTest, AScenarioSaysTheProgramTheCardAndTheBudget) {
@@ -199,7 +201,7 @@ budget = "3MiB"
 policies = ["keep", "offload-all"]
 microbatches = 2
 )");
-  const Result result = ferry("plan s.toml --stages 2 --chunks 4 --json");
+  const Result result = ferry("plan s.toml --stages 2 --microbatches 4 --json");
   EXPECT_EQ(result.code, kDoesNotFit) << result.err;
   const auto json = nlohmann::json::parse(result.out);
   EXPECT_EQ(json["budget_bytes"], 3 << 20);
@@ -209,10 +211,10 @@ microbatches = 2
 
 TEST_F(PipelinePlanTest, WrongUsageIsTwo) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"--chunks 4", "--chunks requires --stages"},
+      {"--microbatches 4", "--microbatches requires --stages"},
       {"--relay-skips", "--relay-skips requires --stages"},
       {"--stages 0", "--stages: "},
-      {"--stages 2 --chunks 0", "--chunks: "},
+      {"--stages 2 --microbatches 0", "--microbatches: "},
       {"--stages 2 --stages-per-device 1", "--stages-per-device: "},
       {"--stages 2 --policy magic",
        "--policy: expected keep, checkpoint, offload or per-stage, got 'magic'"},
@@ -224,8 +226,7 @@ TEST_F(PipelinePlanTest, WrongUsageIsTwo) {
       {"--stages 2 -o p.json --relay-skips",
        "--output: a plan is one that Ferry's pipelines carry out, and these hand skip tensors on "
        "directly: expected no --relay-skips"},
-      {"--stages 2 --microbatches 2", "--microbatches: with --stages, expected --chunks"},
-      {"--stages 2 --order 1f1b", "--order: with --stages, expected --schedule"},
+      {"--stages 2 --schedule ffbb", "--schedule: expected gpipe, 1f1b or interleaved, got 'ffbb'"},
       {"--stages 2 --steps 3", "--steps: a pipeline's plan is of one step"},
       {"--stages 2 --optimizer-implementation foreach",
        "--optimizer-implementation: a pipeline's plan is of one step without the optimizer's"},
@@ -238,9 +239,9 @@ TEST_F(PipelinePlanTest, WrongUsageIsTwo) {
       {"--stages 2 --no-spans", "--no-spans: a pipeline's stages recompute whole modules"},
       {"--stages 2 --no-modules", "--no-modules: a pipeline's stages recompute whole modules"},
       {"--stages 2 --offload-all-as trl", "--offload-all-as: a pipeline's stages offload by Ferry"},
-      {"--stages 5 --chunks 2",
+      {"--stages 5 --microbatches 2",
        "layers.jsonl: gpipe: expected at least 5 units of the program for as many stages, found 4"},
-      {"--stages 2 --chunks 3 --schedule interleaved",
+      {"--stages 2 --microbatches 3 --schedule interleaved",
        "layers.jsonl: interleaved: expected micro-batches that divide by the devices"},
   };
   for (const auto& [arguments, message] : cases) {
@@ -248,7 +249,7 @@ TEST_F(PipelinePlanTest, WrongUsageIsTwo) {
   }
   EXPECT_FALSE(exists("p.json"));
   // Of no modules.
-  expect_refused("plan chain.jsonl --hardware tiny.toml --stages 2 --chunks 2",
+  expect_refused("plan chain.jsonl --card tiny.toml --stages 2 --microbatches 2",
                  "chain.jsonl: there is nothing to cut a pipeline between");
 }
 

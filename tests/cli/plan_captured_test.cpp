@@ -31,7 +31,7 @@ class PlanCapturedTest : public PlanFolder {
   }
   // What differs where another training is meant.
   std::string figures(const std::string& typed) {
-    const Result result = ferry("plan --json --policy keep --hardware tiny.toml " + typed);
+    const Result result = ferry("plan --json --policy keep --card tiny.toml " + typed);
     EXPECT_EQ(result.code, kOk) << result.err;
     const auto json = nlohmann::json::parse(result.out);
     const auto& row = json["rows"][0];
@@ -45,7 +45,7 @@ TEST_F(PlanCapturedTest, TheScriptsTrainingIsPlanned) {
   EXPECT_EQ(said, figures("chain.jsonl --optimizer adamw --optimizer-implementation fused "
                           "--microbatches 2 --clip-grad-norm"));
   EXPECT_NE(said, figures("chain.jsonl"));
-  const std::string table = ferry("plan script.jsonl --hardware tiny.toml --policy keep").out;
+  const std::string table = ferry("plan script.jsonl --card tiny.toml --policy keep").out;
   EXPECT_NE(table.find("\nCaptured: script train.py, batch 8.\n"), std::string::npos) << table;
   EXPECT_NE(table.find("the state of adamw (the script's); the step is 2 micro-batches"),
             std::string::npos)
@@ -70,8 +70,8 @@ TEST_F(PlanCapturedTest, AScriptWithoutAnOptimizerIsPlannedWithoutOne) {
 }
 
 TEST_F(PlanCapturedTest, APlanOfItRunsOnIt) {
-  ASSERT_EQ(ferry("plan script.jsonl --hardware tiny.toml --policy offload -o p.json").code, kOk);
-  EXPECT_EQ(ferry("simulate script.jsonl --hardware tiny.toml --plan p.json").code, kOk);
+  ASSERT_EQ(ferry("plan script.jsonl --card tiny.toml --policy offload -o p.json").code, kOk);
+  EXPECT_EQ(ferry("simulate script.jsonl --card tiny.toml --plan p.json").code, kOk);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST_F(PlanSegmentsTest, ACallThatCannotBeASegmentIsRefused) {
   b.add(0, Call{forward, {}, {loss}});
   b.add(0, Backward{{loss}, {}, {}, false, false});
   write("cut.jsonl", to_text(b.program));
-  expect_refused("plan cut.jsonl --hardware tiny.toml",
+  expect_refused("plan cut.jsonl --card tiny.toml",
                  "cut.jsonl: module checkpoint.0 of line 8 cannot be a segment");
 }
 

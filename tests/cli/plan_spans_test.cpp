@@ -13,12 +13,11 @@ namespace {
 class PlanSpansTest : public PlanFolder {};
 
 TEST_F(PlanSpansTest, APlanWithSpansIsSimulated) {
-  const std::string asked =
-      "plan unet --hardware h100 --budget 1350MiB --policy best --no-expandable ";
+  const std::string asked = "plan unet --card h100 --budget 1350MiB --policy best --no-expandable ";
   const Result planned = ferry(asked + "--json -o unet.plan");
   ASSERT_EQ(planned.code, kOk) << planned.err;
   EXPECT_NE(read("unet.plan").find("\"spans\""), std::string::npos);
-  const std::string run = "simulate unet --hardware h100 --budget 1350MiB --plan unet.plan --json";
+  const std::string run = "simulate unet --card h100 --budget 1350MiB --plan unet.plan --json";
   EXPECT_EQ(nlohmann::json::parse(ferry(run).out)["rows"][0]["step_ns"],
             nlohmann::json::parse(planned.out)["rows"][0]["step_ns"]);
   EXPECT_NE(ferry(asked).out.find("best: recompute the operators "), std::string::npos);
@@ -27,7 +26,7 @@ TEST_F(PlanSpansTest, APlanWithSpansIsSimulated) {
 // The best plan may be one under another allocator than the usual: table, JSON, the answer and the
 // plan's file say which, and a simulation of the file takes it.
 TEST_F(PlanSpansTest, APlanUnderExpandableSegmentsSaysSoAndIsSimulatedSo) {
-  const std::string asked = "plan unet --hardware h100 --budget 1200MiB --policy best ";
+  const std::string asked = "plan unet --card h100 --budget 1200MiB --policy best ";
   const Result planned = ferry(asked + "--json -o unet.plan");
   ASSERT_EQ(planned.code, kOk) << planned.err;
   const auto json = nlohmann::json::parse(planned.out);
@@ -44,7 +43,7 @@ TEST_F(PlanSpansTest, APlanUnderExpandableSegmentsSaysSoAndIsSimulatedSo) {
       << json["answer"];
   EXPECT_NE(read("unet.plan").find("\"alloc_conf\": \"expandable_segments:True\""),
             std::string::npos);
-  const std::string run = "simulate unet --hardware h100 --budget 1200MiB --plan unet.plan";
+  const std::string run = "simulate unet --card h100 --budget 1200MiB --plan unet.plan";
   const auto row = nlohmann::json::parse(ferry(run + " --json").out)["rows"][0];
   EXPECT_EQ(row["step_ns"], json["rows"][1]["step_ns"]);
   EXPECT_EQ(row["device_reserved_bytes"], json["rows"][1]["device_reserved_bytes"]);
@@ -63,13 +62,13 @@ TEST_F(PlanSpansTest, APlanUnderExpandableSegmentsSaysSoAndIsSimulatedSo) {
 
 TEST_F(PlanSpansTest, SpansCanBeLeftOut) {
   const Result planned =
-      ferry("plan unet --hardware h100 --budget 1300MiB --policy best --no-spans -o plain.plan");
+      ferry("plan unet --card h100 --budget 1300MiB --policy best --no-spans -o plain.plan");
   ASSERT_EQ(planned.code, kOk) << planned.err;
   EXPECT_EQ(read("plain.plan").find("\"spans\""), std::string::npos);
 }
 
 TEST_F(PlanSpansTest, SpansOfOtherOperatorsAreRefused) {
-  ASSERT_EQ(ferry("plan unet --hardware h100 --budget 1300MiB --policy best --no-modules "
+  ASSERT_EQ(ferry("plan unet --card h100 --budget 1300MiB --policy best --no-modules "
                   "-o unet.plan")
                 .code,
             kOk);
@@ -77,7 +76,7 @@ TEST_F(PlanSpansTest, SpansOfOtherOperatorsAreRefused) {
   const std::string name = "\"first_op\":\"aten.";
   text.replace(text.find(name), name.size(), "\"first_op\":\"other.");
   write("unet.plan", text);
-  const Result run = ferry("simulate unet --hardware h100 --plan unet.plan");
+  const Result run = ferry("simulate unet --card h100 --plan unet.plan");
   EXPECT_EQ(run.code, kUsage);
   EXPECT_NE(run.err.find(" in the program, not other."), std::string::npos) << run.err;
 }

@@ -30,7 +30,7 @@ std::string of_a_run(const std::string& text) {
   return json.dump(2) + "\n";
 }
 
-constexpr const char* kChain = " chain.jsonl --hardware tiny.toml --optimizer none ";
+constexpr const char* kChain = " chain.jsonl --card tiny.toml --optimizer none ";
 
 TEST_F(PlanTest, TheTable) {
   const Result result = ferry(std::string("plan") + kChain);
@@ -88,7 +88,7 @@ std::vector<std::string> keys(const nlohmann::ordered_json& object) {
 }
 
 TEST_F(PlanTest, JsonForMachines) {
-  const Result result = ferry("plan --json chain.jsonl --hardware tiny.toml");
+  const Result result = ferry("plan --json chain.jsonl --card tiny.toml");
   EXPECT_EQ(result.code, kOk);
   EXPECT_EQ(result.err, "");
   const auto json = nlohmann::ordered_json::parse(result.out);
@@ -192,7 +192,7 @@ TEST_F(PlanTest, CsvHasTheRowsOfTheJson) {
 
 // One row for each budget, from the least that any plan fits to what keeping everything needs.
 TEST_F(PlanTest, TheCurveOfTimeAgainstMemory) {
-  const std::string asked = "plan --pareto blocks.jsonl --hardware tiny.toml";
+  const std::string asked = "plan --pareto blocks.jsonl --card tiny.toml";
   const Result result = ferry(asked + " --json");
   ASSERT_EQ(result.code, kOk) << result.err;
   const auto json = nlohmann::json::parse(result.out);
@@ -238,7 +238,7 @@ TEST_F(PlanTest, WhatDoesNotFitIsPrintedAllTheSame) {
 
 TEST_F(PlanTest, MicrobatchesMakeALongerStep) {
   const Result result =
-      ferry(std::string("simulate --json --policy keep --microbatches 3 --order 1f1b") + kChain);
+      ferry(std::string("simulate --json --policy keep --microbatches 3 --schedule 1f1b") + kChain);
   EXPECT_EQ(result.code, kOk);
   // Two further steps, and three sums for each weight: 3 * 2048 bytes each.
   EXPECT_EQ(nlohmann::json::parse(result.out)["rows"][0]["step_ns"], 3 * 524 + 2 * 2 * 6144);
@@ -254,7 +254,7 @@ TEST_F(PlanTest, PoliciesAreAListOrSaidOneByOneWhereverTheProgramStands) {
 
 TEST_F(PlanTest, WrongUsageIsTwo) {
   expect_refused("plan chain.jsonl", "--card: expected a card");
-  expect_refused("plan chain.jsonl --hardware nope", "nope: expected the path of a hardware file");
+  expect_refused("plan chain.jsonl --card nope", "nope: expected the path of a hardware file");
   expect_refused("plan", "program is required");
   expect_refused("plan --nonsense", "");
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -264,12 +264,13 @@ TEST_F(PlanTest, WrongUsageIsTwo) {
       {"--budget 0", "--budget: expected more than 0"},
       {"--budget -5", "--budget: expected a size"},
       {"--optimizer lion", "--optimizer: expected none, sgd, momentum, adam or adamw, got 'lion'"},
-      {"--order zigzag", "--order: expected fbfb, ffbb or 1f1b, got 'zigzag'"},
+      {"--schedule zigzag", "--schedule: expected fbfb, ffbb or 1f1b, got 'zigzag'"},
+      {"--schedule fbfb,1f1b", "--schedule: expected one: several are a pipeline's"},
       {"--microbatches 0", "--microbatches: "},
       {"--microbatches 4097", "--microbatches: "},
   };
   for (const auto& [arguments, message] : cases) {
-    const std::string chain = " chain.jsonl --hardware tiny.toml";
+    const std::string chain = " chain.jsonl --card tiny.toml";
     expect_refused("plan " + arguments + chain, message);
     expect_refused("simulate " + arguments + chain, message);
   }
@@ -279,23 +280,23 @@ TEST_F(PlanTest, WrongUsageIsTwo) {
 TEST_F(PlanTest, AnErrorIsAboutTheOptionThatIsWrong) {
   expect_refused("plan chain.jsonl --budget 8GG", "--budget: expected a size such as 24GiB");
   expect_refused("plan none.jsonl --optimizer lion", "--optimizer: ");
-  expect_refused("plan none.jsonl --order zigzag", "--order: ");
+  expect_refused("plan none.jsonl --schedule zigzag", "--schedule: ");
   expect_refused("plan none.jsonl --policy magic", "--policy: ");
 }
 
 TEST_F(PlanTest, NamesAreReadInAnyCaseAndTheNearestIsAskedFor) {
-  const std::string typed = "simulate GPT2 --hardware RTX4090 --policy KEEP --optimizer AdamW";
+  const std::string typed = "simulate GPT2 --card RTX4090 --policy KEEP --optimizer AdamW";
   EXPECT_EQ(ferry(typed).out,
-            ferry("simulate gpt2 --hardware rtx4090 --policy keep --optimizer adamw").out);
+            ferry("simulate gpt2 --card rtx4090 --policy keep --optimizer adamw").out);
   EXPECT_EQ(ferry(typed).out,
             ferry("simulate gpt2 --card rtx4090 --policy keep --optimizer adamw").out);
   const std::vector<std::pair<std::string, std::string>> slips = {
-      {"plan gpt3 --hardware h100", "did you mean 'gpt2'?"},
-      {"plan gpt2 --hardware h10", "did you mean 'h100'?"},
-      {"plan gpt2 --hardware h100 --policy prefech", "did you mean 'prefetch'?"},
-      {"plan gpt2 --hardware h100 --optimizer adanw", "did you mean 'adamw'?"},
-      {"plan gpt2 --hardware h100 --stages 2 --schedule gpip", "did you mean 'gpipe'?"},
-      {"plan gpt2 --hardware h100 --bugdet 8GiB", "did you mean '--budget'? (ferry plan --help)"},
+      {"plan gpt3 --card h100", "did you mean 'gpt2'?"},
+      {"plan gpt2 --card h10", "did you mean 'h100'?"},
+      {"plan gpt2 --card h100 --policy prefech", "did you mean 'prefetch'?"},
+      {"plan gpt2 --card h100 --optimizer adanw", "did you mean 'adamw'?"},
+      {"plan gpt2 --card h100 --stages 2 --schedule gpip", "did you mean 'gpipe'?"},
+      {"plan gpt2 --card h100 --bugdet 8GiB", "did you mean '--budget'? (ferry plan --help)"},
       {"plna gpt2", "there is no command 'plna': did you mean 'plan'? (ferry --help)"},
   };
   for (const auto& [arguments, question] : slips) {
@@ -312,19 +313,19 @@ TEST_F(PlanTest, ABudgetThatATablePrintedCanBeTyped) {
 }
 
 TEST_F(PlanTest, ABadProgramIsNamedWithItsLine) {
-  expect_refused("plan none.jsonl --hardware tiny.toml", "none.jsonl: cannot read");
+  expect_refused("plan none.jsonl --card tiny.toml", "none.jsonl: cannot read");
   const std::string good = read("chain.jsonl");
   write("cut.jsonl", good.substr(0, good.size() / 2));
-  expect_refused("plan cut.jsonl --hardware tiny.toml", "cut.jsonl:");
+  expect_refused("plan cut.jsonl --card tiny.toml", "cut.jsonl:");
   write("empty.jsonl", "");
-  expect_refused("plan empty.jsonl --hardware tiny.toml", "empty.jsonl");
+  expect_refused("plan empty.jsonl --card tiny.toml", "empty.jsonl");
   // Line 6 is the main code's backward.
   std::string wrong = good;
   const std::string backward = "{\"backward\":[3]}";
   ASSERT_NE(wrong.find(backward), std::string::npos);
   wrong.replace(wrong.find(backward), backward.size(), "{\"backward\":[4]}");
   write("wrong.jsonl", wrong);
-  expect_refused("plan wrong.jsonl --hardware tiny.toml",
+  expect_refused("plan wrong.jsonl --card tiny.toml",
                  "wrong.jsonl:7: slot 4 is used before it is assigned");
 }
 
@@ -332,7 +333,7 @@ TEST_F(PlanTest, AProgramThatHasNoMicrobatchesIsRefused) {
   Builder b;
   b.op(0, "f", {b.global(GlobalKind::kParameter, b.type({4}))}, b.type({4}));
   write("other.jsonl", to_text(b.program));
-  expect_refused("plan other.jsonl --hardware tiny.toml --microbatches 2",
+  expect_refused("plan other.jsonl --card tiny.toml --microbatches 2",
                  "other.jsonl: micro-batches need a program whose main code is one call and one "
                  "backward");
 }
@@ -383,7 +384,7 @@ TEST_F(PlanTest, APlanThatWasWrittenRunsWithTheSameNumbers) {
   }
 }
 
-constexpr const char* kBlocks = " blocks.jsonl --hardware tiny.toml ";
+constexpr const char* kBlocks = " blocks.jsonl --card tiny.toml ";
 
 TEST_F(PlanTest, RowsForSegmentsAreThereWhereSegmentsAre) {
   const auto policies = [this](const std::string& program) {
@@ -461,7 +462,7 @@ TEST_F(PlanTest, APlanOfSegmentsRunsWithTheSameNumbers) {
 }
 
 TEST_F(PlanTest, AMixedPlanOfAShippedProgramRunsWithTheSameNumbers) {
-  const std::string gpt2 = " gpt2 --hardware rtx4090 --budget 7GiB --unchecked --json ";
+  const std::string gpt2 = " gpt2 --card rtx4090 --budget 7GiB --unchecked --json ";
   const Result made = ferry("plan -o p.json --policy mixed" + gpt2);
   ASSERT_EQ(made.code, kOk) << made.err;
   EXPECT_GT(nlohmann::json::parse(made.out)["rows"][0]["recomputed_segments"], 0);
@@ -516,7 +517,7 @@ TEST_F(PlanTest, AnErrorIsInItsRowWhichIsNoAnswer) {
     code.statements.insert(code.statements.begin(), {{When{true, 1}, 0}, {Raise{"boom"}, 0}});
   }
   write("raises.jsonl", to_text(program));
-  const std::string raises = " raises.jsonl --hardware tiny.toml ";
+  const std::string raises = " raises.jsonl --card tiny.toml ";
   const Result table = ferry("plan -o p.json" + raises);
   EXPECT_EQ(table.code, kViolated);
   EXPECT_NE(table.err.find(": boom\n"), std::string::npos) << table.err;
@@ -542,7 +543,7 @@ TEST_F(PlanTest, AnErrorIsInItsRowWhichIsNoAnswer) {
 TEST_F(PlanTest, APlanThatIsNotThisProgramsOrBrokenIsRefused) {
   ASSERT_EQ(ferry(std::string("plan -o p.json --policy offload") + kChain).code, kOk);
   write("longer.jsonl", to_text(test::chain({.layers = 3})));
-  expect_refused("simulate longer.jsonl --hardware tiny.toml --plan p.json",
+  expect_refused("simulate longer.jsonl --card tiny.toml --plan p.json",
                  "p.json: this plan is for program chain with digest ");
   expect_refused(std::string("simulate --microbatches 2 --plan p.json") + kChain,
                  "p.json: this plan is for program chain with digest ");
@@ -577,7 +578,7 @@ TEST_F(PlanTest, AViolatedRunIsOne) {
   b.result(segment, b.op(segment, "f", {w}, b.type({4})));
   b.add(0, Call{segment, {}, {b.slot(0)}});
   write("fails.jsonl", to_text(b.program));
-  const Result result = ferry("simulate fails.jsonl --hardware tiny.toml --policy keep");
+  const Result result = ferry("simulate fails.jsonl --card tiny.toml --policy keep");
   EXPECT_EQ(result.code, kViolated);
   EXPECT_NE(result.out.find("keep"), std::string::npos);
   EXPECT_EQ(result.err, "ferry: keep: fails:4: boom\n");

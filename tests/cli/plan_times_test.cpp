@@ -30,7 +30,7 @@ class PlanTimesTest : public PlanFolder {
 };
 
 TEST_F(PlanTimesTest, MeasuredTimesAreTakenAndCounted) {
-  const std::string command = " chain.jsonl --hardware tiny.toml --policy keep ";
+  const std::string command = " chain.jsonl --card tiny.toml --policy keep ";
   const Result table = ferry("plan" + command + "--times chain.times.jsonl");
   ASSERT_EQ(table.code, kOk) << table.err;
   const std::string count = std::to_string(ops_);
@@ -51,7 +51,7 @@ TEST_F(PlanTimesTest, MeasuredTimesAreTakenAndCounted) {
 
 // A profile of another model, once, ended in an unqualified "Use keep".
 TEST_F(PlanTimesTest, TheAnswerSaysThatNothingWasMeasured) {
-  const std::string command = "plan chain.jsonl --hardware tiny.toml --policy keep --times ";
+  const std::string command = "plan chain.jsonl --card tiny.toml --policy keep --times ";
   EXPECT_EQ(ferry(command + "chain.times.jsonl").out.find("measured:"), std::string::npos);
   TimesTable other;
   other.device = "tiny";
@@ -72,7 +72,7 @@ TEST_F(PlanTimesTest, TheAnswerSaysThatNothingWasMeasured) {
 }
 
 TEST_F(PlanTimesTest, APlanMadeWithTimesIsTheProgramsAllTheSame) {
-  const std::string command = " chain.jsonl --hardware tiny.toml ";
+  const std::string command = " chain.jsonl --card tiny.toml ";
   ASSERT_EQ(ferry("plan" + command + "--policy offload --times chain.times.jsonl -o p.json").code,
             kOk);
   EXPECT_EQ(ferry("simulate" + command + "--plan p.json").code, kOk);
@@ -81,7 +81,7 @@ TEST_F(PlanTimesTest, APlanMadeWithTimesIsTheProgramsAllTheSame) {
 
 TEST_F(PlanTimesTest, APipelineTakesThem) {
   const Result result = ferry(
-      "plan blocks.jsonl --hardware tiny.toml --stages 1 --policy keep --times "
+      "plan blocks.jsonl --card tiny.toml --stages 1 --policy keep --times "
       "chain.times.jsonl");
   EXPECT_EQ(result.code, kOk) << result.err;
   EXPECT_NE(result.out.find("(chain.times.jsonl)"), std::string::npos) << result.out;
@@ -117,15 +117,14 @@ TEST_F(PlanTimesTest, AProfileOfPyTorchsIsTaken) {
   });
   write("step.json", profile.dump(1));
   const auto timed = nlohmann::json::parse(
-      ferry("simulate chain.jsonl --hardware tiny.toml --policy keep --json --times step.json")
-          .out);
+      ferry("simulate chain.jsonl --card tiny.toml --policy keep --json --times step.json").out);
   EXPECT_GT(timed["times"]["measured"], 0);
   EXPECT_GE(timed["rows"][0]["compute_ns"],
             timed["times"]["measured"].get<std::int64_t>() * 1'500'000);
 }
 
 TEST_F(PlanTimesTest, ABadTableIsRefused) {
-  const std::string command = "plan chain.jsonl --hardware tiny.toml --times ";
+  const std::string command = "plan chain.jsonl --card tiny.toml --times ";
   expect_refused(command + "none.jsonl", "none.jsonl: cannot read");
   expect_refused(command + "chain.jsonl",
                  "chain.jsonl: expected a table of kernel times, and this is a program");

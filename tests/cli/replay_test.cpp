@@ -34,8 +34,8 @@ class ReplayTest : public ::testing::Test {
     fs::create_directories(folder_);
     const Program program = test::chain({});
     write_program(folder_ / "step.jsonl", program);
-    log_.options.bytes_min = 0;
-    log_.options.window_packs = 1;
+    log_.options.min_bytes = 0;
+    log_.options.window_tensors = 1;
     sim::SimulationOptions options;
     options.offload = log_.options;
     options.offload->log = [this](const Decision& each) { log_.decisions.push_back(each); };
@@ -233,7 +233,7 @@ TEST_F(ReplayOfSegmentsTest, AnotherProgramsPlanIsRefused) {
 
 TEST_F(ReplayTest, BadInputIsTwo) {
   EXPECT_EQ(replay("--plan no-such-plan").code, kUsage);
-  EXPECT_EQ(replay("--hardware no-such-card").code, kUsage);
+  EXPECT_EQ(replay("--card no-such-card").code, kUsage);
   log_.decisions[0].bytes = -1;
   const Result result = replay();
   EXPECT_EQ(result.code, kUsage);

@@ -13,7 +13,7 @@ namespace {
 class SimulateLogTest : public PlanFolder {
  protected:
   static std::string simulate(const std::string& more) {
-    return "simulate blocks.jsonl --hardware tiny.toml " + more;
+    return "simulate blocks.jsonl --card tiny.toml " + more;
   }
   void expect_clean(const std::string& policy) const {
     const Result checked = ferry("check run.jsonl");
@@ -38,13 +38,11 @@ TEST_F(SimulateLogTest, EveryPolicyIsClean) {
 }
 
 TEST_F(SimulateLogTest, APlanIsOneRun) {
-  ASSERT_EQ(ferry("plan chain.jsonl --hardware tiny.toml --policy offload -o a.plan").code, kOk);
-  EXPECT_EQ(ferry("simulate chain.jsonl --hardware tiny.toml --plan a.plan --log run.jsonl").code,
-            kOk);
+  ASSERT_EQ(ferry("plan chain.jsonl --card tiny.toml --policy offload -o a.plan").code, kOk);
+  EXPECT_EQ(ferry("simulate chain.jsonl --card tiny.toml --plan a.plan --log run.jsonl").code, kOk);
   const std::string of_the_plan = read("run.jsonl");
-  EXPECT_EQ(
-      ferry("simulate chain.jsonl --hardware tiny.toml --policy offload --log run.jsonl").code,
-      kOk);
+  EXPECT_EQ(ferry("simulate chain.jsonl --card tiny.toml --policy offload --log run.jsonl").code,
+            kOk);
   EXPECT_EQ(read("run.jsonl"), of_the_plan);
   expect_clean("plan");
 }

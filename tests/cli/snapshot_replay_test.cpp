@@ -18,7 +18,7 @@ using namespace std::string_literals;
 class SnapshotReplayTest : public PlanFolder {
  protected:
   static std::string simulate(const std::string& more) {
-    return "simulate blocks.jsonl --hardware tiny.toml --snapshot run.pickle " + more;
+    return "simulate blocks.jsonl --card tiny.toml --snapshot run.pickle " + more;
   }
 };
 

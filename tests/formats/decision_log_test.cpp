@@ -14,7 +14,7 @@ using testing::error_of;
 
 DecisionLog sample() {
   DecisionLog log;
-  log.options.bytes_min = 7;
+  log.options.min_bytes = 7;
   log.options.reload_pool = ReloadPool::kCopyStream;
   log.decisions = {{DecisionKind::kPack, 1, 2, 4096},
                    {DecisionKind::kEvict, 1, 2, 4096},
@@ -49,9 +49,9 @@ TEST(DecisionLogTest, ReadingWhatWasWrittenGivesTheSameLog) {
   std::filesystem::remove(path);
   EXPECT_EQ(read.decisions, sample().decisions);
   EXPECT_EQ(read.lines, (std::vector<std::uint64_t>{2, 3, 4}));
-  EXPECT_EQ(read.options.bytes_min, 7);
+  EXPECT_EQ(read.options.min_bytes, 7);
   EXPECT_EQ(read.options.reload_pool, ReloadPool::kCopyStream);
-  EXPECT_EQ(read.options.window_packs, kUnlimited);
+  EXPECT_EQ(read.options.window_tensors, kUnlimited);
   EXPECT_TRUE(read.options.offload.empty());
 }
 

@@ -80,7 +80,7 @@ void run_step(const Program& program, const Hardware& card, std::optional<CoreOp
 
 void run_program(const Program& program) {
   CoreOptions all;
-  all.bytes_min = 0;
+  all.min_bytes = 0;
   all.window_bytes = 0;
   try {
     run(program, tiny(), std::nullopt);

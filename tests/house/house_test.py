@@ -7,9 +7,9 @@ Includes go by the table of rooms (arrows.py, rooms.py, namespaces.py), files an
 small (sizes.py), drawings whole (drawings.py), references true (documents.py), pages short and
 their links whole (pages.py), tests where their units are (mirror.py), errors are thrown as a
 world's (throws.py), assertions are seen to fail (invariants.py), classes of some rooms have few
-members and keep their data (parts.py), and the code is as the formatter writes it (formatting.py).
-Before the tree is judged, bad trees are, each with a fault of its own: what is missed there fails,
-too.
+members and keep their data (parts.py), options are named by the glossary (words.py), and the code
+is as the formatter writes it (formatting.py). Before the tree is judged, bad trees are, each with a
+fault of its own: what is missed there fails, too.
 """
 
 import concurrent.futures
@@ -30,6 +30,7 @@ import parts
 import rooms
 import sizes
 import throws
+import words
 from tree import Tree
 
 
@@ -57,6 +58,7 @@ def read(tree):
     found += throws.check(tree)
     found += invariants.check(tree)
     found += parts.check(tree)
+    found += words.check(tree)
     return table, found
 
 

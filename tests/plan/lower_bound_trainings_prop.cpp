@@ -64,7 +64,7 @@ std::vector<Ran> every_training(const Subject& subject, const sim::Training& tra
   std::vector<Ran> runs;
   test::for_each_mix(subject.surveyed, [&](Mix mix) {
     for (CoreOptions offload : test::windows(subject.surveyed)) {
-      settle(mix, subject.surveyed, offload.bytes_min);
+      settle(mix, subject.surveyed, offload.min_bytes);
       offload.offload = offload_choices(subject.surveyed, mix);
       sim::SimulationOptions options = as_training(training);
       options.segments = segment_plan(subject.surveyed, mix);

@@ -36,7 +36,7 @@ std::vector<Part> any_parts() {
 }
 
 // Whatever becomes of each tensor, settled.
-Mix any_mix(const Survey& survey, std::int64_t bytes_min) {
+Mix any_mix(const Survey& survey, std::int64_t min_bytes) {
   Mix mix = keep_all(survey);
   const auto choice = [](int most) { return static_cast<PlanChoice>(*in_range(0, most)); };
   for (PlanChoice& pack : mix.packs) pack = choice(2);
@@ -50,14 +50,14 @@ Mix any_mix(const Survey& survey, std::int64_t bytes_min) {
       mix.input_moves[s][i] = *in_range(0, 2) == 0;
     }
   }
-  settle(mix, survey, bytes_min);
+  settle(mix, survey, min_bytes);
   return mix;
 }
 
 CoreOptions any_windows() {
   CoreOptions options;
-  options.bytes_min = 0;
-  options.window_packs = *in_range(1, 8);
+  options.min_bytes = 0;
+  options.window_tensors = *in_range(1, 8);
   options.prefetch_bytes = *in_range(0, 8) * 1024;
   options.hold_bytes = *in_range(0, 8) * 1024;
   return options;

@@ -46,8 +46,8 @@ Bounds bounds(const Survey& survey) {
 
 CoreOptions everything() {
   CoreOptions options;
-  options.bytes_min = 0;
-  options.window_packs = 1;
+  options.min_bytes = 0;
+  options.window_tensors = 1;
   return options;
 }
 

@@ -60,10 +60,10 @@ using Packs = std::vector<std::size_t>;
 TEST(MoveInTimeTest, AQuickLinkTakesAllButTheLast) {
   const Moved found = moved(50, 100);
   EXPECT_EQ(found.packs, (Packs{0, 1, 2, 3, 4, 5, 6, 7, 8}));
-  EXPECT_EQ(found.options.window_packs, 1);
+  EXPECT_EQ(found.options.window_tensors, 1);
   EXPECT_EQ(found.options.window_bytes, kUnlimited);
   EXPECT_EQ(found.options.prefetch_bytes, kUnlimited);
-  EXPECT_EQ(found.options.prefetch_packs, 3);
+  EXPECT_EQ(found.options.prefetch_tensors, 3);
   EXPECT_EQ(found.options.hold_bytes, 4 * kMiB);
 }
 
@@ -71,7 +71,7 @@ TEST(MoveInTimeTest, AQuickLinkTakesAllButTheLast) {
 TEST(MoveInTimeTest, ASlowLinkTakesTheNextWhenItIsFree) {
   const Moved found = moved(299, 100);
   EXPECT_EQ(found.packs, (Packs{0, 3, 6}));
-  EXPECT_EQ(found.options.window_packs, 3);
+  EXPECT_EQ(found.options.window_tensors, 3);
   EXPECT_EQ(moved(299, 50).packs, (Packs{0, 6}));
 }
 
@@ -79,7 +79,7 @@ TEST(MoveInTimeTest, ASlowLinkTakesTheNextWhenItIsFree) {
 TEST(MoveInTimeTest, AtAHigherPaceCopiesQueue) {
   const Moved found = moved(299, 200);
   EXPECT_EQ(found.packs, (Packs{0, 2, 4}));
-  EXPECT_EQ(found.options.window_packs, 5);
+  EXPECT_EQ(found.options.window_tensors, 5);
   EXPECT_EQ(moved(299, 1000).packs, (Packs{0, 1, 2})) << "the first, as many as the link carries";
 }
 
@@ -94,7 +94,7 @@ TEST(MoveInTimeTest, WhatIsCopiedWhenBackwardBeginsMovesThoughTheWindowHasIt) {
   survey.packs[0].storage_bytes = 2 * kMiB;
   const Moved found = moved(299, 100, survey);
   EXPECT_EQ(found.packs, (Packs{0, 6}));
-  EXPECT_EQ(found.options.window_packs, 6);
+  EXPECT_EQ(found.options.window_tensors, 6);
 }
 
 TEST(MoveInTimeTest, ByRoomNothingLeavesWhenBackwardBegins) {
@@ -102,11 +102,11 @@ TEST(MoveInTimeTest, ByRoomNothingLeavesWhenBackwardBegins) {
   survey.packs[0].storage_bytes = 2 * kMiB;
   const Moved found = moved(299, 100, survey, 100, 2);
   EXPECT_EQ(found.packs, (Packs{0})) << "the other would be in the window";
-  EXPECT_EQ(found.options.window_packs, 6);
+  EXPECT_EQ(found.options.window_tensors, 6);
   EXPECT_EQ(found.options.window_bytes, kUnlimited);
   EXPECT_EQ(found.options.prefetch_bytes, 4 * kMiB) << "two of the largest that moves";
   EXPECT_EQ(found.options.hold_bytes, 4 * kMiB);
-  EXPECT_EQ(found.options.prefetch_packs, CoreOptions().prefetch_packs);
+  EXPECT_EQ(found.options.prefetch_tensors, CoreOptions().prefetch_tensors);
   EXPECT_EQ(moved(299, 100, packs(), 100, 1).packs, (Packs{0, 3, 6}));
 }
 

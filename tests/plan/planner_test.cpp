@@ -517,7 +517,7 @@ TEST(PlannerTest, AnOptionThatIsNoneIsRefused) {
   EXPECT_EQ(refusal("speed", 5), "no option of the offloader is called 'speed'");
   EXPECT_EQ(refusal("copy_streams", 3), "option 'copy_streams' cannot be 3");
   EXPECT_EQ(refusal("reload_pool", -1), "option 'reload_pool' cannot be -1");
-  EXPECT_EQ(refusal("window_packs", 0), "window_packs should be at least 1 but is 0");
+  EXPECT_EQ(refusal("window_packs", 0), "window_tensors should be at least 1 but is 0");
 }
 
 }  // namespace

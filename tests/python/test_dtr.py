@@ -80,7 +80,7 @@ class Case(unittest.TestCase):
     def planned(self, program, *arguments):
         path = self.folder / "program.jsonl"
         program.write(path)
-        card = [] if "--hardware" in arguments else ["--hardware", "a100"]
+        card = [] if "--card" in arguments else ["--card", "a100"]
         ran = subprocess.run([PROGRAM, "plan", path, *card, "--json", *arguments],
                              capture_output=True, text=True)
         self.assertEqual(0, ran.returncode, ran.stderr)
@@ -165,7 +165,7 @@ class Programs(Case):
             for tenths, published in curve.items():
                 with self.subTest(name, tenths=tenths):
                     keep, best = self.planned(
-                        program, "--hardware", "titan-v", "--policy", "keep,best", "--allocated",
+                        program, "--card", "titan-v", "--policy", "keep,best", "--allocated",
                         "--budget", str(PUBLISHED[name][0] * tenths // 10))
                     self.assertTrue(best["fits"])
                     self.assertEqual(0, best["hazards"])

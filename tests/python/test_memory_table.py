@@ -35,7 +35,7 @@ def policy_of(row):
 
 
 def planned(row, steps):
-    command = [FERRY, "plan", row["model"], "--hardware", CARDS[row["sm"]], "--policy",
+    command = [FERRY, "plan", row["model"], "--card", CARDS[row["sm"]], "--policy",
                *policy_of(row), "--microbatches", row["accum"], "--steps", str(steps),
                "--unchecked", "--json", "--segments-go-up", "--optimizer", *OPTIMIZERS[row["opt"]]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

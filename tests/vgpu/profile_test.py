@@ -85,7 +85,7 @@ class ProfileTest(unittest.TestCase):
             profile = json.loads((folder / "step.json").read_text())
             (folder / "step.json").write_text(json.dumps(with_kernels(profile)))
             call(folder, PYTHON, "-m", "torch_ferry.capture", "llama_step:step", "-o", "step.jsonl")
-            plan = json.loads(call(folder, FERRY, "simulate", "step.jsonl", "--hardware", "h100",
+            plan = json.loads(call(folder, FERRY, "simulate", "step.jsonl", "--card", "h100",
                                    "--policy", "keep", "--times", "step.json", "--json"))
         times = plan["times"]
         print(f"{times['measured']} of {times['ops']} operators are in the profile")

@@ -128,7 +128,7 @@ class OfTheSimulator(unittest.TestCase):
         for conf in ("", "expandable_segments:True"):
             with self.subTest(conf), tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder) / "snapshot.pickle"
-                done = call(FERRY, "simulate", "gpt2", "--hardware", "rtx4090", "--policy", "keep",
+                done = call(FERRY, "simulate", "gpt2", "--card", "rtx4090", "--policy", "keep",
                             "--unchecked", "--json", "--snapshot", path, "--alloc-conf", conf)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 row = json.loads(done.stdout)["rows"][0]

@@ -62,7 +62,7 @@ void add_options(const CoreOptions& options, Features& features) {
   features.has("two copy streams", options.copy_streams == CopyStreams::kTwo);
   features.has("reloads in the copy stream's pool", options.reload_pool == ReloadPool::kCopyStream);
   features.has("prefetch", options.prefetch_bytes != 0);
-  features.has("backward window", options.prefetch_packs != kUnlimited);
+  features.has("backward window", options.prefetch_tensors != kUnlimited);
   features.has("automatic bounds",
                options.window_bytes == kAutomatic || options.hold_bytes == kAutomatic);
   features.has("some packs kept", !options.offload.empty());

@@ -36,7 +36,7 @@ Accounts::Fate Accounts::fate_of(const sim::Tensor& tensor, std::uint64_t pack,
   const Extent extent = copied_of(tensor);
   const std::int64_t bytes = extent.end - extent.begin;
   const std::vector<bool>& chosen = options_.offload;
-  if (bytes == 0 || bytes < options_.bytes_min || stays_anyway(storage) ||
+  if (bytes == 0 || bytes < options_.min_bytes || stays_anyway(storage) ||
       kept_.contains(storage.identity) ||
       (!chosen.empty() && (pack >= chosen.size() || !chosen[pack]))) {
     return Fate::kKept;
@@ -132,7 +132,7 @@ void Accounts::leave_first() {
 
 // Backward unpacks the save of that place: what was packed long before it leaves.
 void Accounts::leave_far(std::uint64_t sequence) {
-  const auto packs = static_cast<std::uint64_t>(options_.prefetch_packs);
+  const auto packs = static_cast<std::uint64_t>(options_.prefetch_tensors);
   while (!window_.empty() && window_.begin()->first + packs < sequence) {
     leave_first();
   }
@@ -241,7 +241,7 @@ void Accounts::reloads(const StreamOp& op) {
     parcel.reloaded = true;
     reloaded_now_.push_back(op.writes[0].address);
   } else {
-    if (unpacks_at_ - parcel.sequence > static_cast<std::uint64_t>(options_.prefetch_packs)) {
+    if (unpacks_at_ - parcel.sequence > static_cast<std::uint64_t>(options_.prefetch_tensors)) {
       complain("a tensor came back too early");
     }
     if (parcel.ahead) came_in_vain(parcel);

@@ -107,7 +107,7 @@ std::unique_ptr<Saved<sim::Tensor>> Accounts::Pair::pack(const sim::Tensor& tens
   Accounts& all = accounts_;
   const Call call(all);
   WatchedSave save{all.run_, all.sequence_++};
-  const auto packs = static_cast<std::uint64_t>(all.options_.window_packs);
+  const auto packs = static_cast<std::uint64_t>(all.options_.window_tensors);
   while (!all.window_.empty() && save.sequence - all.window_.begin()->first >= packs) {
     all.leave_first();
   }
@@ -133,7 +133,7 @@ std::unique_ptr<Saved<sim::Tensor>> Accounts::Pair::pack(const sim::Tensor& tens
   std::optional<std::uint64_t> kept;
   if (!save.parcel) {
     ++all.expected_.kept;
-    if (tensor->storage->bytes >= all.options_.bytes_min) kept = tensor->storage->identity;
+    if (tensor->storage->bytes >= all.options_.min_bytes) kept = tensor->storage->identity;
     if (kept) ++all.kept_[*kept];
   }
   return std::make_unique<Watched>(all, std::move(saved), save, tensor, kept);

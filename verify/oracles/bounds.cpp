@@ -41,8 +41,8 @@ std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadSta
       counts.forward_stash_peak_bytes > std::max(options.window_bytes, largest)) {
     return Verdict{Oracle::kBound, "the forward stash is beyond its window"};
   }
-  if (options.window_packs != kUnlimited &&
-      counts.forward_stash_peak_bytes > options.window_packs * largest) {
+  if (options.window_tensors != kUnlimited &&
+      counts.forward_stash_peak_bytes > options.window_tensors * largest) {
     return Verdict{Oracle::kBound, "the forward stash holds more than its window's packs"};
   }
   // In the published way, the storages of one node and of the one before it are at hand.

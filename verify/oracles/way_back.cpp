@@ -69,7 +69,7 @@ void WayBack::let_go_beyond_bounds(Task& task) {
 }
 
 bool WayBack::looks_ahead(std::uint64_t next) {
-  const bool at_all = options_.prefetch_bytes != 0 || options_.prefetch_packs != kUnlimited;
+  const bool at_all = options_.prefetch_bytes != 0 || options_.prefetch_tensors != kUnlimited;
   return at_all && !parcels_.empty() && know(next);
 }
 
@@ -81,7 +81,7 @@ void WayBack::look_ahead(const WatchedSave& save) {
   for (auto next = parcels_.lower_bound(looked); next != parcels_.begin();) {
     Parcel& parcel = *(--next)->second;
     const bool is_far =
-        save.sequence - parcel.sequence > static_cast<std::uint64_t>(options_.prefetch_packs);
+        save.sequence - parcel.sequence > static_cast<std::uint64_t>(options_.prefetch_tensors);
     if (parcel.run != save.run || is_far) return;
     if (is_wanted(parcel, now)) {
       const std::int64_t bytes = bytes_back(Back::kAhead) + parcel.bytes();

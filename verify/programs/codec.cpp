@@ -126,11 +126,11 @@ void options(Io& io, O& value) {
   io.number(value.host_memory, 0, 1);
   io.number(value.copy_streams, 0, 2);
   io.number(value.reload_pool, 0, 1);
-  io.number(value.bytes_min, 0, kMost);
-  io.number(value.window_packs, 1, kMost);
+  io.number(value.min_bytes, 0, kMost);
+  io.number(value.window_tensors, 1, kMost);
   io.number(value.window_bytes, kAutomatic, kMost);
   io.number(value.prefetch_bytes, kAutomatic, kMost);
-  io.number(value.prefetch_packs, 0, kMost);
+  io.number(value.prefetch_tensors, 0, kMost);
   io.number(value.hold_bytes, kAutomatic, kMost);
   list(io, value.offload, [&io](auto&& each) {
     bool chosen = each;

@@ -68,11 +68,11 @@ std::vector<CoreOptions> plainer(const CoreOptions& options) {
   };
   with(&CoreOptions::offload, std::vector<bool>());
   with(&CoreOptions::prefetch_bytes, std::int64_t{0});
-  with(&CoreOptions::prefetch_packs, kUnlimited);
+  with(&CoreOptions::prefetch_tensors, kUnlimited);
   with(&CoreOptions::hold_bytes, std::int64_t{0});
   with(&CoreOptions::window_bytes, std::int64_t{0});
-  with(&CoreOptions::window_packs, std::int64_t{1});
-  with(&CoreOptions::bytes_min, std::int64_t{0});
+  with(&CoreOptions::window_tensors, std::int64_t{1});
+  with(&CoreOptions::min_bytes, std::int64_t{0});
   with(&CoreOptions::host_memory, HostMemory::kPinned);
   with(&CoreOptions::reload_pool, ReloadPool::kConsumer);
   with(&CoreOptions::copy_streams, CopyStreams::kOne);

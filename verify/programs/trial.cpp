@@ -88,8 +88,8 @@ CoreOptions draw_options(Draws& draws) {
                          : streams <= 2 ? CopyStreams::kOne
                                         : CopyStreams::kTwo;
   options.reload_pool = draws.one_in(2) ? ReloadPool::kConsumer : ReloadPool::kCopyStream;
-  options.bytes_min = pick({0, 1024, 4096});
-  options.window_packs = pick({1, 2, 5, kUnlimited});
+  options.min_bytes = pick({0, 1024, 4096});
+  options.window_tensors = pick({1, 2, 5, kUnlimited});
   options.window_bytes = pick({0, 64 << 10, 4 << 20, kUnlimited});
   options.prefetch_bytes = pick({0, 64 << 10, 8 << 20});
   options.hold_bytes = pick({0, 64 << 10, 8 << 20, kUnlimited});
@@ -101,7 +101,7 @@ CoreOptions draw_options(Draws& draws) {
 
 void draw_backward_window(Draws& draws, CoreOptions& options) {
   constexpr std::array<std::int64_t, 3> kPacks = {0, 2, 6};
-  if (draws.one_in(2)) options.prefetch_packs = kPacks[static_cast<std::size_t>(draws.in(0, 3))];
+  if (draws.one_in(2)) options.prefetch_tensors = kPacks[static_cast<std::size_t>(draws.in(0, 3))];
 }
 
 std::shared_ptr<const SegmentPlan> draw_plan(Draws& draws) {

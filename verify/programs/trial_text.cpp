@@ -54,10 +54,10 @@ std::string bytes_of(std::int64_t bytes) {
 
 // A source leaves when either bound is reached; no bytes is the plainest of these.
 std::string window_of(const CoreOptions& options) {
-  const bool packs = options.window_packs != kUnlimited;
+  const bool packs = options.window_tensors != kUnlimited;
   const std::string bytes = bytes_of(options.window_bytes);
   if (!packs) return "window " + bytes;
-  const std::string text = "window " + counted(options.window_packs, "pack");
+  const std::string text = "window " + counted(options.window_tensors, "pack");
   return options.window_bytes == 0 ? text : text + " or " + bytes;
 }
 
@@ -117,10 +117,10 @@ std::string text_of(const CoreOptions& options) {
   words.add(window_of(options));
   words.add_if(options.host_memory == HostMemory::kPageable, "pageable memory");
   words.add_if(options.reload_pool == ReloadPool::kCopyStream, "reloads in the copy stream's pool");
-  words.add_if(options.bytes_min > 0, "tensors from " + bytes_of(options.bytes_min) + " on");
+  words.add_if(options.min_bytes > 0, "tensors from " + bytes_of(options.min_bytes) + " on");
   words.add_if(options.prefetch_bytes != 0, "prefetch " + bytes_of(options.prefetch_bytes));
-  words.add_if(options.prefetch_packs != kUnlimited,
-               "back " + counted(options.prefetch_packs, "pack") + " ahead at most");
+  words.add_if(options.prefetch_tensors != kUnlimited,
+               "back " + counted(options.prefetch_tensors, "pack") + " ahead at most");
   words.add_if(options.hold_bytes != 0, "hold " + bytes_of(options.hold_bytes));
   words.add_if(!options.offload.empty(), "only some packs");
   return words.text();

@@ -332,7 +332,7 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   Recipe right;
   Trial trial = in_chain(drawn, subject.rules, right);
   trial.recipe.waits_late = right.waits_late = true;
-  if (trial.options.bytes_min == 0) trial.options.host_warn_percent = 0;  // it warns at once
+  if (trial.options.min_bytes == 0) trial.options.host_warn_percent = 0;  // it warns at once
   const bool refusals = refusals_are_known(trial);
   const Program program =
       make_program(trial.recipe, refusals ? LateWrites::kOfAny : LateWrites::kOfKept);

@@ -166,7 +166,7 @@ void Lifetime::take_step() {
 
 // About the bounds: from which on tensors move, and from which on parts of them do.
 std::int64_t Lifetime::draw_bytes() {
-  const std::int64_t least = options_.bytes_min;
+  const std::int64_t least = options_.min_bytes;
   const std::array<std::int64_t, 10> sizes = {std::max<std::int64_t>(least - 1, 0),
                                               least,
                                               least + 1,
@@ -195,7 +195,7 @@ sim::Tensor Lifetime::part_of(const sim::Tensor& whole) {
   const std::array<std::int64_t, 7> begins = {0, 0, 100, 512, 1536, bytes / 4, bytes / 2};
   const std::int64_t begin = std::min(begins[any(begins.size())], bytes);
   const std::array<std::int64_t, 7> lengths = {
-      bytes - begin, options_.bytes_min, 1024, 4000, bytes / 4, bytes / 2, bytes / 2 + 1};
+      bytes - begin, options_.min_bytes, 1024, 4000, bytes / 4, bytes / 2, bytes / 2 + 1};
   return world_.view(whole, begin, std::min(lengths[any(lengths.size())], bytes - begin));
 }
 
@@ -232,7 +232,7 @@ void Lifetime::pack(const sim::Tensor& tensor) {
   if (!save.saved) return;
   save.kept = offloader_.statistics().kept > kept;
   const sim::StorageImpl& storage = *tensor->storage;
-  save.remembered = storage.device == 0 && storage.bytes >= options_.bytes_min;
+  save.remembered = storage.device == 0 && storage.bytes >= options_.min_bytes;
   saves_.push_back(std::move(save));
 }
 
@@ -269,7 +269,7 @@ void Lifetime::change() {
       if (own.exempt) {
         world_.machine().set_kind(*own.tensor->storage, sim::MemoryKind::kParameter);
         const bool asks = options_.offload.empty() && own.tensor->storage->bytes > 0 &&
-                          own.tensor->storage->bytes >= options_.bytes_min;
+                          own.tensor->storage->bytes >= options_.min_bytes;
         pack(own.tensor);
         own.elsewhere = !asks;
       }
@@ -281,7 +281,7 @@ void Lifetime::change() {
       break;
     case 3:
       if (!may_lose) break;
-      storage.bytes -= std::min(storage.bytes, options_.bytes_min + 1000);
+      storage.bytes -= std::min(storage.bytes, options_.min_bytes + 1000);
       shrunk_.push_back(std::move(own.tensor));
       own_.erase(own_.begin() + static_cast<std::ptrdiff_t>(at));
       break;
@@ -339,7 +339,7 @@ void Lifetime::unpack(std::size_t at) {
 // None: it was refused, or a wait has failed.
 std::optional<sim::Tensor> Lifetime::unpacked(Save& save) {
   odds_.failed = Step::kUser;
-  const bool looks = options_.prefetch_bytes != 0 || options_.prefetch_packs != kUnlimited;
+  const bool looks = options_.prefetch_bytes != 0 || options_.prefetch_tensors != kUnlimited;
   const bool asks = !save.kept || (looks && has_parcels());
   const std::int64_t asked = script_.asked();
   try {

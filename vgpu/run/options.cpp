@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <stdexcept>
@@ -97,10 +98,11 @@ void check_comparison(const Options& options) {
 
 // What may be several, each with a run.
 void add_settings(CLI::App& app, Options& options, std::vector<std::string>& cards) {
-  app.add_option("--card,--hardware", cards, "The card: a shipped name, or a .toml file")
+  app.add_option("--card", cards, "The card: a shipped name, or a .toml file")
       ->type_name("NAMES")
       ->delimiter(',')
       ->allow_extra_args(false);
+  app.add_option("--hardware", cards)->group("")->delimiter(',')->allow_extra_args(false);
   app.add_option("--cards", options.card_count, "So many of them, cuda:0 and on")
       ->type_name("N")
       ->check(CLI::Range(1, kMostCards));
@@ -195,6 +197,11 @@ std::optional<Options> parse_options(int argc, char** argv) {
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     throw InputError("ferry run", 0, std::string(error.what()) + " (ferry run --help)");
+  }
+  if (app.count("--hardware") > 0) {  // for one version
+    std::fputs(
+        "ferry run: --hardware is called --card now; the old name goes with the next version\n",
+        stderr);
   }
   options.script = script_of(app.remaining(), app);
   for (const std::string& card : cards) options.cards.push_back(card_of(card));

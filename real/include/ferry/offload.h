@@ -51,7 +51,7 @@ enum class OtherShapes : std::uint8_t {
 };
 
 // Sizes are in bytes. Python's torch_ferry.offload and `ferry train` have the same names where they
-// have the option (but the latter's --disk-limit is disk_bytes_max).
+// have the option.
 struct OffloadOptions {
   OffloadOptions() = default;
 

@@ -1,7 +1,7 @@
 // Pipelines of micro-batches for LibTorch: the layers of a Sequential in stages, a device and a
 // thread each.
 //
-//   ferry::Pipe pipe(layers, ferry::PipeOptions().balance({2, 3}).chunks(4));
+//   ferry::Pipe pipe(layers, ferry::PipeOptions().balance({2, 3}).microbatches(4));
 //
 //   auto loss = pipe.step(input, target, [](const auto& y, const auto& t) {     // a schedule's
 //     return torch::mse_loss(y, t);                                             // backward
@@ -13,10 +13,10 @@
 //
 //   torch::save(pipe, "pipe.pt");                 // it is a module
 //
-// A batch is cut along dimension 0 into `chunks` micro-batches of equal size, as Tensor::chunk does
-// (the last may be smaller, and there may be fewer). While one stage works on a micro-batch the
-// others work on others. On the CPU several stages are several threads; nothing is copied. On
-// accelerators, what crosses travels on streams of its own.
+// A batch is cut along dimension 0 into `microbatches` micro-batches of equal size, as
+// Tensor::chunk does (the last may be smaller, and there may be fewer). While one stage works on a
+// micro-batch the others work on others. On the CPU several stages are several threads; nothing is
+// copied. On accelerators, what crosses travels on streams of its own.
 //
 // Layers take and return a tensor, or several: a std::vector of tensors, a pair, a tuple of up to
 // eight, or what an LSTM returns (ferry/pipe_tuple.h). They run in the stage's thread, with the
@@ -83,7 +83,7 @@ struct PipeOptions {
   // the CPU, a thread each. An accelerator may be listed twice: two stages then share it.
   TORCH_ARG(std::vector<torch::Device>, devices);
   // The number of micro-batches.
-  TORCH_ARG(std::int64_t, chunks) = 1;
+  TORCH_ARG(std::int64_t, microbatches) = 1;
   // The micro-batches that run again in backward.
   TORCH_ARG(CheckpointMode, checkpoint) = CheckpointMode::kExceptLast;
   // What each stage keeps for backward. Empty: `checkpoint` is for every stage, and nothing moves.

@@ -111,7 +111,7 @@ TEST(CliTest, AStepBeyondTheSimulatorsLimitsDoesNotFit) {
       "{\"op\":\"a\",\"in\":[],\"out\":[],\"ns\":600000000000000}\n",
       file);
   std::fclose(file);
-  const Result result = ferry("simulate " + path + " --hardware h100 --policy keep");
+  const Result result = ferry("simulate " + path + " --card h100 --policy keep");
   EXPECT_EQ(result.code, kDoesNotFit);
   EXPECT_EQ(result.err,
             "ferry: keep: \\x1b[31mlong:4: a step takes at most 11 days (10^15 ns), all that it "
@@ -119,6 +119,18 @@ TEST(CliTest, AStepBeyondTheSimulatorsLimitsDoesNotFit) {
   EXPECT_EQ(result.out.find('\x1b'), std::string::npos);
   EXPECT_NE(result.out.find("\\x1b[31mlong on h100"), std::string::npos) << result.out;
   std::filesystem::remove(path);
+}
+
+TEST(CliTest, OldNamesOfOptionsGoOnWorkingAndAreTold) {
+  const std::string rest = " --policy keep --unchecked --microbatches 2";
+  const Result now = ferry("plan gpt2 --card h100 --schedule ffbb" + rest);
+  const Result old = ferry("plan gpt2 --hardware h100 --order=ffbb" + rest);
+  EXPECT_EQ(old.code, kOk);
+  EXPECT_EQ(old.out, now.out);
+  EXPECT_EQ(now.err, "");
+  EXPECT_EQ(old.err,
+            "ferry: --hardware is called --card now; the old name goes with the next version\n"
+            "ferry: --order is called --schedule now; the old name goes with the next version\n");
 }
 
 TEST(CliTest, HardwareIsListedForPeopleAndMachines) {
@@ -155,8 +167,8 @@ TEST(CliTest, ABrokenCardIsNamedAndTheOthersServe) {
                 "\"kernel_min\", \"launch\", \"peak.bf16\", \"peak.fp32\", \"peak.fp64\", "
                 "\"efficiency.matmul\", \"efficiency.memory\", \"link.h2d\", \"link.d2h\", "
                 "\"link.h2d_both\", \"link.d2h_both\", \"link.latency\"\n");
-  const Result plan = ferry("plan " FERRY_SOURCE_DIR
-                            "/scenarios/programs/gpt2.jsonl --hardware h100 --policy keep");
+  const Result plan =
+      ferry("plan " FERRY_SOURCE_DIR "/scenarios/programs/gpt2.jsonl --card h100 --policy keep");
   EXPECT_EQ(plan.code, kOk);
   EXPECT_EQ(plan.err, "");
   EXPECT_EQ(ferry("hardware broken").code, kUsage);  // where it is asked for, it is an error

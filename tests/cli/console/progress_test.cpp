@@ -14,7 +14,7 @@ namespace ferry::cli {
 namespace {
 
 const std::string kPlan =
-    "'" FERRY_PROGRAM "' plan gpt2 --hardware rtx4090 --unchecked --policy prefetch";
+    "'" FERRY_PROGRAM "' plan gpt2 --card rtx4090 --unchecked --policy prefetch";
 constexpr const char* kGreen = "\033[32m";
 
 TEST(ProgressTest, OnATerminalThereIsALineWhichIsGoneAtTheEnd) {

@@ -66,7 +66,7 @@ TEST_F(StopTest, CheckTellsWhatItJudgedOfAPipeThatStaysOpen) {
 }
 
 TEST_F(StopTest, PlanTellsTheRowsThatAreReadyAndWritesNoPlan) {
-  Terminal plan(ferry("plan llama3-8b --hardware h100 --budget 40GiB --policy all -o best.plan"));
+  Terminal plan(ferry("plan llama3-8b --card h100 --budget 40GiB --policy all -o best.plan"));
   ASSERT_TRUE(plan.shows("  prefetch")) << plan.shown();  // the first search, after three rows
   plan.press_ctrl_c();
   EXPECT_EQ(plan.end(), kInterrupted);
@@ -77,8 +77,7 @@ TEST_F(StopTest, PlanTellsTheRowsThatAreReadyAndWritesNoPlan) {
 
 // The search for `best` has found something when it has tried a few.
 TEST_F(StopTest, PlanTellsTheBestByThenAndItsGap) {
-  Terminal plan(
-      ferry("plan llama3-8b --hardware h100 --budget 50GiB --policy best --optimizer none"));
+  Terminal plan(ferry("plan llama3-8b --card h100 --budget 50GiB --policy best --optimizer none"));
   ASSERT_TRUE(plan.shows(" of keep so far")) << plan.shown();
   plan.press_ctrl_c();
   EXPECT_EQ(plan.end(), kInterrupted);
@@ -88,7 +87,7 @@ TEST_F(StopTest, PlanTellsTheBestByThenAndItsGap) {
 }
 
 TEST_F(StopTest, TheCurveIsTheBestByThen) {
-  Terminal plan(ferry("plan llama3-8b --hardware h100 --pareto"));
+  Terminal plan(ferry("plan llama3-8b --card h100 --pareto"));
   ASSERT_TRUE(plan.shows(" best")) << plan.shown();
   plan.press_ctrl_c();
   EXPECT_EQ(plan.end(), kInterrupted);
@@ -96,8 +95,8 @@ TEST_F(StopTest, TheCurveIsTheBestByThen) {
 }
 
 TEST_F(StopTest, SimulateLeavesNoHalfOfALog) {
-  Terminal run(ferry(
-      "simulate llama3-8b --hardware h100 --policy offload --microbatches 64 --log run.jsonl"));
+  Terminal run(
+      ferry("simulate llama3-8b --card h100 --policy offload --microbatches 64 --log run.jsonl"));
   while (!run.has_open(folder_)) std::this_thread::yield();  // until the log is begun
   run.press_ctrl_c();
   EXPECT_EQ(run.end(), kInterrupted);
@@ -107,7 +106,7 @@ TEST_F(StopTest, SimulateLeavesNoHalfOfALog) {
 }
 
 TEST_F(StopTest, WhoIgnoresCtrlCGoesOnIgnoringIt) {
-  Terminal run("trap '' INT; " + ferry("plan gpt2 --hardware rtx4090 --policy prefetch"));
+  Terminal run("trap '' INT; " + ferry("plan gpt2 --card rtx4090 --policy prefetch"));
   ASSERT_TRUE(run.shows("  prefetch")) << run.shown();
   run.press_ctrl_c();
   EXPECT_EQ(run.end(), kOk) << run.shown();

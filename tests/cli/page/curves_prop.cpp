@@ -21,8 +21,8 @@ using test::in_range;
 sim::RunRecord any_record() {
   sim::SimulationOptions options;
   options.offload.emplace();
-  options.offload->bytes_min = 0;
-  options.offload->window_packs = *in_range(1, 5);
+  options.offload->min_bytes = 0;
+  options.offload->window_tensors = *in_range(1, 5);
   options.training.steps = static_cast<std::size_t>(*in_range(0, 3));
   options.check = false;
   sim::RunRecorder recorder;

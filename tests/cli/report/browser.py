@@ -14,9 +14,9 @@ import subprocess
 import sys
 
 PAGES = {
-    "llama3-8b": ["llama3-8b", "--hardware", "h100"],
-    "unet": ["unet", "--hardware", "rtx4090", "--budget", "1.5GiB"],
-    "gpt2": ["gpt2", "--hardware", "a100", "--policy", "keep,offload", "--no-curve"],
+    "llama3-8b": ["llama3-8b", "--card", "h100"],
+    "unet": ["unet", "--card", "rtx4090", "--budget", "1.5GiB"],
+    "gpt2": ["gpt2", "--card", "a100", "--policy", "keep,offload", "--no-curve"],
 }
 HOSTILE = '</script><i id="injected"></i><script>document.title="injected"</script>&amp;<!--'
 WIDTH, HEIGHT = 1150, 4200
@@ -125,7 +125,7 @@ def main(ferry, folder):
     folder = pathlib.Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     pages = dict(PAGES)
-    pages["hostile"] = [hostile_program(ferry, folder), "--hardware", "a100", "--policy",
+    pages["hostile"] = [hostile_program(ferry, folder), "--card", "a100", "--policy",
                         "keep,checkpoint,offload", "--no-curve"]  # fmt: skip
     status = 0
     for name, arguments in pages.items():

@@ -15,9 +15,9 @@ from browser import chromium
 WIDTH = 1000
 # name: arguments, the policy that is chosen, sections that are shown
 PICTURES = {
-    "report-llama3-8b": (["llama3-8b", "--hardware", "h100", "--policy", "keep,best"], "best",
+    "report-llama3-8b": (["llama3-8b", "--card", "h100", "--policy", "keep,best"], "best",
                          ["h-memory", "h-lanes"]),
-    "report-unet": (["unet", "--hardware", "rtx4090", "--budget", "1.5GiB", "--policy",
+    "report-unet": (["unet", "--card", "rtx4090", "--budget", "1.5GiB", "--policy",
                      "keep,mixed,best"], "mixed", ["h-lanes", "h-modules"]),
 }
 ONLY = """

@@ -94,7 +94,7 @@ void expect_agrees(const Json& run, const Json& row) {
 }
 
 TEST_F(ReportTest, APlansFileHasAPageOfItsOwnRun) {
-  const std::string on = "blocks.jsonl --hardware tiny.toml --budget 90MiB ";
+  const std::string on = "blocks.jsonl --card tiny.toml --budget 90MiB ";
   ASSERT_EQ(ferry("plan " + on + "--policy mixed -o mixed.plan").code, kOk);
   const Json data = data_of(on + "--plan mixed.plan");
   const Json rows = Json::parse(ferry("simulate " + on + "--plan mixed.plan --json").out)["rows"];
@@ -104,14 +104,14 @@ TEST_F(ReportTest, APlansFileHasAPageOfItsOwnRun) {
   expect_agrees(data["runs"][0], rows[0]);
   EXPECT_TRUE(data["curve"].is_null());
   EXPECT_EQ(data["best"], "mixed");
-  expect_refused("report -o p.html chain.jsonl --hardware tiny.toml --plan mixed.plan",
+  expect_refused("report -o p.html chain.jsonl --card tiny.toml --plan mixed.plan",
                  "mixed.plan: this plan is for program ");
 }
 
 TEST_F(ReportTest, ItsDataIsWhatPlanPrints) {
   for (const std::string arguments :
-       {" chain.jsonl --hardware tiny.toml", " blocks.jsonl --hardware tiny.toml --budget 80MiB",
-        " gpt2 --hardware rtx4090 --budget 6GiB --policy keep,offload-all,checkpoint"
+       {" chain.jsonl --card tiny.toml", " blocks.jsonl --card tiny.toml --budget 80MiB",
+        " gpt2 --card rtx4090 --budget 6GiB --policy keep,offload-all,checkpoint"
         " --optimizer none --no-curve"}) {
     SCOPED_TRACE(arguments);
     const Json data = data_of(arguments);
@@ -130,8 +130,8 @@ TEST_F(ReportTest, ItsDataIsWhatPlanPrints) {
 }
 
 TEST_F(ReportTest, ItNeedsNothingElseAndIsTheSameEachTime) {
-  const std::string page = page_of("chain.jsonl --hardware tiny.toml");
-  EXPECT_EQ(page, page_of("chain.jsonl --hardware tiny.toml"));
+  const std::string page = page_of("chain.jsonl --card tiny.toml");
+  EXPECT_EQ(page, page_of("chain.jsonl --card tiny.toml"));
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
   EXPECT_EQ(page.find("{{"), std::string::npos);
   const std::string names_svg = "http://www.w3.org/2000/svg";
@@ -155,7 +155,7 @@ TEST_F(ReportTest, NamesOfAnybodysEndNothing) {
     }
   }
   write("hostile.jsonl", to_text(program));
-  const std::string page = page_of("hostile.jsonl --hardware tiny.toml --no-curve");
+  const std::string page = page_of("hostile.jsonl --card tiny.toml --no-curve");
   std::size_t ends = 0;
   for (std::size_t at = page.find("</script"); at != std::string::npos;
        at = page.find("</script", at + 1)) {
@@ -173,27 +173,26 @@ TEST_F(ReportTest, NamesOfAnybodysEndNothing) {
 }
 
 TEST_F(ReportTest, BadInputIsRefusedAndNothingIsWritten) {
-  expect_refused("report chain.jsonl --hardware tiny.toml", "--output is required");
-  expect_refused("report none --hardware tiny.toml -o page.html", "none: ");
-  expect_refused("report chain.jsonl --hardware tiny.toml --budget lots -o page.html",
-                 "--budget: ");
-  EXPECT_EQ(ferry("report chain.jsonl --hardware tiny.toml -o nowhere/page.html").code,
+  expect_refused("report chain.jsonl --card tiny.toml", "--output is required");
+  expect_refused("report none --card tiny.toml -o page.html", "none: ");
+  expect_refused("report chain.jsonl --card tiny.toml --budget lots -o page.html", "--budget: ");
+  EXPECT_EQ(ferry("report chain.jsonl --card tiny.toml -o nowhere/page.html").code,
             kResourceMissing);
   EXPECT_FALSE(exists("page.html"));
 }
 
 TEST_F(ReportTest, WhatFailsIsSaidAndNotDrawn) {
-  const Json data = data_of("blocks.jsonl --hardware tiny.toml --budget 1MiB --no-curve");
+  const Json data = data_of("blocks.jsonl --card tiny.toml --budget 1MiB --no-curve");
   EXPECT_NE(data.at("plan").at("answer").get<std::string>().find("Nothing fits"),
             std::string::npos);
-  EXPECT_EQ(ferry("report blocks.jsonl --hardware tiny.toml --budget 1MiB -o page.html").code,
+  EXPECT_EQ(ferry("report blocks.jsonl --card tiny.toml --budget 1MiB -o page.html").code,
             kDoesNotFit);
 }
 
 TEST_F(ReportTest, CtrlCLeavesNoPage) {
   Terminal report("cd '" + path("").string() +
                   "' && exec '" FERRY_PROGRAM
-                  "' report llama3-8b --hardware h100 --unchecked -o page.html");
+                  "' report llama3-8b --card h100 --unchecked -o page.html");
   ASSERT_TRUE(report.shows("/"));  // a search has begun
   report.press_ctrl_c();
   EXPECT_EQ(report.end(), 130);

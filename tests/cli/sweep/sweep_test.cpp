@@ -74,8 +74,8 @@ TEST_F(SweepCommandTest, ALineAnItemInTheOrderOfTheFile) {
 
 TEST_F(SweepCommandTest, AnItemsFiguresAreThoseOfThePlan) {
   const Json line = Json::parse(lines_of(swept())[8]);
-  const Json plan = Json::parse(
-      ferry("plan blocks.jsonl --hardware tiny.toml --policy mixed --json").out)["rows"][0];
+  const Json plan =
+      Json::parse(ferry("plan blocks.jsonl --card tiny.toml --policy mixed --json").out)["rows"][0];
   EXPECT_EQ(line["outcome"], "fits");
   for (const char* key : {"step_ns", "device_reserved_bytes", "slowdown", "overlap", "hazards"}) {
     EXPECT_EQ(line[key], plan[key]) << key;

@@ -36,7 +36,7 @@ struct Subject {
 
   // None: the plan fails.
   std::optional<Ran> run(plan::Mix mix, CoreOptions offload) const {
-    plan::settle(mix, surveyed, offload.bytes_min);
+    plan::settle(mix, surveyed, offload.min_bytes);
     offload.offload = plan::offload_choices(surveyed, mix);
     sim::SimulationOptions options;
     options.offload = std::move(offload);

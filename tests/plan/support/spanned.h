@@ -95,7 +95,7 @@ inline sim::SimulationOptions spanned(const Program& program, const Hardware& ha
   for (PlanChoice& choice : mix.packs) {
     if (moves()) choice = PlanChoice::kOffload;
   }
-  plan::settle(mix, found, offload.bytes_min);
+  plan::settle(mix, found, offload.min_bytes);
   offload.offload = plan::offload_choices(found, mix);
   sim::SimulationOptions options;
   options.offload = std::move(offload);

@@ -143,7 +143,7 @@ class Planner:
             # TRL's as it was when this was measured.
             others = ["--offload-all-as", "trl-stale-keys"] if policy == "offload-all" else []
             done = subprocess.run(
-                [self.ferry, "plan", SHIPPED if program == SHIPPED else path, "--hardware", card,
+                [self.ferry, "plan", SHIPPED if program == SHIPPED else path, "--card", card,
                  "--policy", policy, "--optimizer", optimizer, "--unchecked", "--json", *others],
                 capture_output=True, text=True, check=False)
             if done.returncode not in (0, 3):

@@ -111,7 +111,7 @@ def policy_of(row):
 def planned(ferry, row, program, steps, *budget):
     optimizer, implementation = OPTIMIZERS[row["opt"]]
     done = subprocess.run(
-        [ferry, "plan", program, "--hardware", CARDS[row["sm"]], "--policy", *policy_of(row),
+        [ferry, "plan", program, "--card", CARDS[row["sm"]], "--policy", *policy_of(row),
          *budget, "--optimizer", optimizer, "--optimizer-implementation", implementation,
          "--microbatches", row["accum"], "--steps", str(steps), "--unchecked", "--no-modules",
          "--segments-go-up", "--json"], capture_output=True, text=True, check=False)

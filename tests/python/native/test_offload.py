@@ -116,9 +116,9 @@ class Options(unittest.TestCase):
                 size(wrong)
 
     def test_what_makes_no_sense_is_refused_with_its_name(self):
-        with self.assertRaisesRegex(ValueError, "window_packs should be at least 1 but is 0"):
+        with self.assertRaisesRegex(ValueError, "window_tensors should be at least 1 but is 0"):
             ferry.offload(window_tensors=0)
-        with self.assertRaisesRegex(ValueError, "prefetch_packs should be at least 0 but is -1"):
+        with self.assertRaisesRegex(ValueError, "prefetch_tensors should be at least 0 but is -1"):
             ferry.offload(prefetch_tensors=-1)
         with self.assertRaisesRegex(TypeError, "'wnidow'"):
             ferry.offload(wnidow=1)

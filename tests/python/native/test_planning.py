@@ -219,7 +219,7 @@ class Planning(unittest.TestCase):
         program = self.folder() / "step.jsonl"
         capture.capture(model, (x,), loss_of, name=name, device="cpu").write(program)
         table = subprocess.run(
-            [planning._PROGRAM, "plan", program, "--hardware", "rtx4090", "--no-modules",
+            [planning._PROGRAM, "plan", program, "--card", "rtx4090", "--no-modules",
              "--policy", ",".join(planning.POLICIES), "--optimizer-implementation", "fused"],
             capture_output=True, text=True, check=True).stdout
         rows = [line.split() for line in table.splitlines()]

@@ -25,7 +25,7 @@ class Plans(unittest.TestCase):
         cls.model[2] = cls.model[5] = cls.model[8] = cls.model[11] = torch.nn.Identity()
         captured = capture.capture(cls.model, (cls.x,), lambda y: y.pow(2).mean(), name="mlp")
         captured.write(program)
-        done = subprocess.run([PROGRAM, "plan", program, "--hardware", "rtx4090", "--policy",
+        done = subprocess.run([PROGRAM, "plan", program, "--card", "rtx4090", "--policy",
                                "offload", "-o", cls.plan], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
@@ -72,7 +72,7 @@ class Plans(unittest.TestCase):
         program, plan = (pathlib.Path(self.folder.name, name) for name in ("f.jsonl", "f.json"))
         captured = capture.capture(model, (x,), lambda y: y.pow(2).mean(), device="cpu")
         captured.write(program)
-        subprocess.run([PROGRAM, "plan", program, "--hardware", "rtx4090", "--policy", "offload",
+        subprocess.run([PROGRAM, "plan", program, "--card", "rtx4090", "--policy", "offload",
                         "-o", plan], capture_output=True, check=True)
         want = step(model, x, contextlib.nullcontext())
         offload = ferry.run(plan)

@@ -52,7 +52,7 @@ OffloadOptions eager() {
 }
 
 TEST(OffloadErrors, OptionsThatMakeNoSense) {
-  expect_caught<ValueError, c10::ValueError>("bytes_min should be",
+  expect_caught<ValueError, c10::ValueError>("min_bytes should be",
                                              [] { Offload(OffloadOptions().min_bytes(-1)); });
   expect_caught<ValueError, c10::ValueError>("checkpoint_sequential: segments", [] {
     checkpoint_sequential({[](Tensor x) { return x; }}, 2, ones_leaf());

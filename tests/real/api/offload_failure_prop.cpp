@@ -68,8 +68,8 @@ CoreOptions draw_core_options() {
     return *rc::gen::arbitrary<bool>() ? a : b;
   };
   CoreOptions options;
-  options.bytes_min = 1;
-  options.window_packs = pick(1, kUnlimited);
+  options.min_bytes = 1;
+  options.window_tensors = pick(1, kUnlimited);
   options.window_bytes = pick(0, 8000);
   options.prefetch_bytes = pick(0, 8000);
   options.hold_bytes = pick(0, 8000);

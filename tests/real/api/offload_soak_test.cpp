@@ -92,7 +92,7 @@ class Soak {
         checkpointer_(Device(cpu_, faults_), TorchAutograd()) {
     for (const std::int64_t window : {0, 8000}) {
       CoreOptions options;
-      options.bytes_min = 1;
+      options.min_bytes = 1;
       options.window_bytes = window;
       options.prefetch_bytes = 8000;
       options.hold_bytes = window;

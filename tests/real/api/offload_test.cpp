@@ -359,8 +359,8 @@ TEST_F(OffloadTest, TheTraceShowsOpsAndCopies) {
 Plan plan_of(Net& net, const std::function<PlanChoice(std::size_t)>& choose) {
   Plan plan;
   CoreOptions options;
-  options.bytes_min = 1;
-  options.window_packs = 1;
+  options.min_bytes = 1;
+  options.window_tensors = 1;
   plan.options = plan_options(options);
   struct Recorder final : Hooks<at::Tensor> {
     std::vector<Layout> seen;

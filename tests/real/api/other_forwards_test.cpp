@@ -34,7 +34,7 @@ struct Step {
 Plan planned() {
   Plan plan;
   CoreOptions options;
-  options.bytes_min = 1;
+  options.min_bytes = 1;
   plan.options = plan_options(options);
   for (std::uint64_t pack = 0; pack < 2; ++pack) {
     plan.entries.push_back(

@@ -36,8 +36,8 @@ class SegmentsTest : public ::testing::Test {
   SegmentsTest() {
     at::set_num_threads(1);
     CoreOptions options;
-    options.bytes_min = 0;
-    options.window_packs = 1;
+    options.min_bytes = 0;
+    options.window_tensors = 1;
     plan_.options = plan_options(options);
     plan_.segments = {{"a", true}, {"b", false}, {"c", true}};
     add(0, "checkpoint", {}, PlanChoice::kOffload);

@@ -50,7 +50,7 @@ class CalibrateTest : public ::testing::Test {
         ferry("train" + kModel + device + " --threads 1 --capture step.jsonl", environment);
     ASSERT_EQ(captured.code, train::kOk) << captured.err;
     const Result planned =
-        ferry("plan step.jsonl --hardware mine.toml --times mine.times.jsonl --policy keep --json");
+        ferry("plan step.jsonl --card mine.toml --times mine.times.jsonl --policy keep --json");
     ASSERT_EQ(planned.code, train::kOk) << planned.err;
     const json times = json::parse(planned.out)["times"];
     EXPECT_GT(times["ops"], 20);
@@ -102,7 +102,8 @@ TEST_F(CalibrateTest, BadOptionsAreRefused) {
   expect_refused("--rounds 0", train::kUsage, "--rounds");
   expect_refused("vgg -o mine.toml", train::kUsage, "(ferry calibrate --help)");
   expect_refused("gpt --policy checkpoint -o mine.toml", train::kUsage, "--policy: expected none");
-  expect_refused("gpt --chunks 2 -o mine.toml", train::kUsage, "--chunks: expected one");
+  expect_refused("gpt --microbatches 2 -o mine.toml", train::kUsage,
+                 "--microbatches: expected one");
   expect_refused("-o nowhere/mine.toml", train::kResourceMissing, "nowhere/mine.toml");
   expect_refused("--disk nowhere -o mine.toml", train::kResourceMissing, "nowhere");
 }

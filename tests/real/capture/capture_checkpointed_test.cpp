@@ -137,8 +137,8 @@ class FlatCheckpointedTest : public CheckpointedTest {};
 // Every call recomputes, as without a plan; the offloader sees their inputs.
 TEST_P(FlatCheckpointedTest, BothWorldsDecideTheSameWhereAllAreRecomputed) {
   CoreOptions options;
-  options.bytes_min = 0;
-  options.window_packs = 2;
+  options.min_bytes = 0;
+  options.window_tensors = 2;
   options.prefetch_bytes = 8192;
   for (const bool moves : {true, false}) {
     if (!moves) options.offload = {false};
@@ -164,7 +164,7 @@ class Dice {
   std::mt19937 random_;
 };
 
-plan::Mix any_mix(const plan::Survey& survey, std::int64_t bytes_min, Dice& draw) {
+plan::Mix any_mix(const plan::Survey& survey, std::int64_t min_bytes, Dice& draw) {
   plan::Mix mix = plan::keep_all(survey);
   for (PlanChoice& pack : mix.packs) pack = static_cast<PlanChoice>(draw.below(2));
   for (std::size_t s = 0; s < survey.segments.size(); ++s) {
@@ -177,14 +177,14 @@ plan::Mix any_mix(const plan::Survey& survey, std::int64_t bytes_min, Dice& draw
       mix.input_moves[s][i] = draw.below(2) == 0;
     }
   }
-  plan::settle(mix, survey, bytes_min);
+  plan::settle(mix, survey, min_bytes);
   return mix;
 }
 
 CoreOptions any_options(Dice& draw) {
   CoreOptions options;
-  options.bytes_min = draw.below(2) == 0 ? 0 : 1024;
-  options.window_packs = 1 + draw.below(6);
+  options.min_bytes = draw.below(2) == 0 ? 0 : 1024;
+  options.window_tensors = 1 + draw.below(6);
   options.prefetch_bytes = draw.below(6) * 4096;
   options.hold_bytes = draw.below(4) * 4096;
   if (draw.below(3) == 0) options.reload_pool = ReloadPool::kCopyStream;
@@ -230,7 +230,7 @@ TEST_P(CheckpointedTest, BothWorldsDecideTheSameUnderAnyMix) {
   for (std::uint32_t seed = 0; seed < 16 && !HasFailure(); ++seed) {
     Dice draw(seed);
     const CoreOptions options = any_options(draw);
-    const Plan plan = plan_of(found, any_mix(found, options.bytes_min, draw), options);
+    const Plan plan = plan_of(found, any_mix(found, options.min_bytes, draw), options);
     const CheckpointStatistics before = checkpoint_statistics();
     const auto real = run_real(step_, Offload(plan, OffloadOptions().log(true)));
     const Simulated simulated =
@@ -277,8 +277,8 @@ TEST(Checkpointed, ACallTakesWhatItWasHanded) {
 // The comparison sees a checkpointer that decides otherwise.
 TEST(Checkpointed, AnotherCheckpointerDecidesOtherwise) {
   CoreOptions options;
-  options.bytes_min = 0;
-  options.window_packs = 2;
+  options.min_bytes = 0;
+  options.window_tensors = 2;
   for (const Rule rule : {Rule::kOuterInputs, Rule::kTaskKey}) {
     std::size_t different = 0;
     for (const auto& [name, make] : checkpointed_steps()) {

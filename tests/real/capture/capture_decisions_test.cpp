@@ -28,8 +28,8 @@ std::vector<NamedOptions> all_options() {
   };
   add("defaults", {}, [](CoreOptions&) {});
   add("everything moves at once", {}, [](CoreOptions& o) {
-    o.window_packs = 1;
-    o.bytes_min = 0;
+    o.window_tensors = 1;
+    o.min_bytes = 0;
   });
   add("small window, prefetch and hold", {}, [](CoreOptions& o) {
     o.window_bytes = 8192;
@@ -41,18 +41,18 @@ std::vector<NamedOptions> all_options() {
     o.hold_bytes = 0;
   });
   add("no prefetch", {}, [](CoreOptions& o) {
-    o.window_packs = 1;
+    o.window_tensors = 1;
     o.prefetch_bytes = 0;
   });
   add("the copy stream's pool", {}, [](CoreOptions& o) {
     o.reload_pool = ReloadPool::kCopyStream;
-    o.window_packs = 2;
+    o.window_tensors = 2;
     o.prefetch_bytes = 16384;
   });
   add("TRL's", trl_options(), [](CoreOptions&) {});
   add("copies on the compute stream", {}, [](CoreOptions& o) {
     o.copy_streams = CopyStreams::kNone;
-    o.bytes_min = 0;
+    o.min_bytes = 0;
   });
   return all;
 }
@@ -85,9 +85,9 @@ TEST_P(SameDecisionsTest, UnderAPlan) {
 // The comparison sees a core that decides otherwise: each of these rules is one decision.
 TEST(SameDecisions, AnotherCoreDecidesOtherwise) {
   CoreOptions options;
-  options.window_packs = 2;
+  options.window_tensors = 2;
   options.prefetch_bytes = 8192;
-  options.bytes_min = 0;
+  options.min_bytes = 0;
   for (const Rule rule :
        {Rule::kShare, Rule::kShareTarget, Rule::kBoundStash, Rule::kExempt, Rule::kBoundReloads}) {
     std::size_t different = 0;

@@ -76,7 +76,7 @@ std::ostream& operator<<(std::ostream& out, const Case& tested) {
         << static_cast<int>(each.handed);
   }
   const CoreOptions& o = tested.options;
-  return out << "; bytes_min " << o.bytes_min << ", packs " << o.window_packs << ", window "
+  return out << "; bytes_min " << o.min_bytes << ", packs " << o.window_tensors << ", window "
              << o.window_bytes << ", prefetch " << o.prefetch_bytes << ", hold " << o.hold_bytes
              << ", pool " << static_cast<int>(o.reload_pool) << ", streams "
              << static_cast<int>(o.copy_streams);
@@ -109,8 +109,8 @@ rc::Gen<T> one_of(std::vector<T> values) {
 
 rc::Gen<CoreOptions> options() {
   return rc::gen::build<CoreOptions>(
-      rc::gen::set(&CoreOptions::bytes_min, one_of<std::int64_t>({0, 200})),
-      rc::gen::set(&CoreOptions::window_packs, one_of<std::int64_t>({1, 2, 5, kUnlimited})),
+      rc::gen::set(&CoreOptions::min_bytes, one_of<std::int64_t>({0, 200})),
+      rc::gen::set(&CoreOptions::window_tensors, one_of<std::int64_t>({1, 2, 5, kUnlimited})),
       rc::gen::set(&CoreOptions::window_bytes, one_of<std::int64_t>({0, 512, kUnlimited})),
       rc::gen::set(&CoreOptions::prefetch_bytes, one_of<std::int64_t>({0, 300, 1024, kUnlimited})),
       rc::gen::set(&CoreOptions::hold_bytes, one_of<std::int64_t>({0, 300, kUnlimited})),

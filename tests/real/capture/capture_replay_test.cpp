@@ -27,7 +27,7 @@ TEST(RealReplayTest, ARunOfThreeStepsIsReplayedFromItsFiles) {
   write_program(folder / "step.jsonl", capture_of(step, /*times=*/true));
 
   DecisionLog log;
-  log.options.window_packs = 3;
+  log.options.window_tensors = 3;
   log.options.prefetch_bytes = 16384;
   Offload offload(real_options(log.options));
   offload.exempt(*step.module);

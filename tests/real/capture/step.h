@@ -38,11 +38,11 @@ inline Program capture_of(const Step& step, bool times = false) {
 
 inline OffloadOptions real_options(const CoreOptions& core) {
   return OffloadOptions()
-      .min_bytes(core.bytes_min)
+      .min_bytes(core.min_bytes)
       .window(core.window_bytes)
-      .window_tensors(core.window_packs)
+      .window_tensors(core.window_tensors)
       .prefetch(core.prefetch_bytes)
-      .prefetch_tensors(core.prefetch_packs)
+      .prefetch_tensors(core.prefetch_tensors)
       .hold(core.hold_bytes)
       .copy_streams(core.copy_streams)
       .reload_pool(core.reload_pool)
@@ -82,7 +82,7 @@ inline bool same_bits(const std::vector<torch::Tensor>& a, const std::vector<tor
 // Every other group of what the spans do not make again moves.
 inline Plan every_other_group(const Program& program, const std::vector<PlanSpan>& spans = {}) {
   CoreOptions options;
-  options.window_packs = 3;
+  options.window_tensors = 3;
   options.prefetch_bytes = 32768;
   Plan plan;
   plan.options = plan_options(options);

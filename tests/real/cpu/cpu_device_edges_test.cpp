@@ -59,7 +59,7 @@ class Program {
 
   static CoreOptions options(const Case& chosen) {
     CoreOptions options;
-    options.window_packs = 1;
+    options.window_tensors = 1;
     options.hold_bytes = 0;
     options.prefetch_bytes = chosen.prefetch_bytes;
     options.reload_pool = chosen.pool;

@@ -20,7 +20,7 @@ TEST(CpuFailedWait, TheBlockOfAReloadOutlivesItsCopy) {
   CpuDevice cpu(with_pace(std::make_shared<LazyPace>()));
   const auto fault = std::make_shared<FaultPoint>(Step::kConsume, 0);
   CoreOptions options;
-  options.window_packs = 1;
+  options.window_tensors = 1;
   options.prefetch_bytes = 0;
   options.hold_bytes = 0;
   Script script;

@@ -52,7 +52,7 @@ class CpuFailure : public ::testing::TestWithParam<CopyStreams> {
     options.pace = std::make_shared<LazyPace>();
     device = std::make_unique<CpuDevice>(std::move(options));
     CoreOptions core;
-    core.window_packs = 1;
+    core.window_tensors = 1;
     core.prefetch_bytes = 0;
     core.copy_streams = GetParam();
     offloader = std::make_unique<Offloader<CpuDevice, ScriptAutograd>>(

@@ -55,7 +55,7 @@ CoreOptions core_options(const Setting& setting) {
   CoreOptions options;
   options.reload_pool = std::get<0>(setting);
   options.copy_streams = std::get<3>(setting);
-  options.window_packs = 2;
+  options.window_tensors = 2;
   return options;
 }
 

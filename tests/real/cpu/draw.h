@@ -23,8 +23,8 @@ inline CoreOptions drawn_options(Dice& draw) {
                          : draw.one_in(5) ? CopyStreams::kOne
                                           : CopyStreams::kTwo;
   options.reload_pool = draw.one_in(2) ? ReloadPool::kConsumer : ReloadPool::kCopyStream;
-  options.bytes_min = draw.of({0, 1024, 2048});
-  options.window_packs = draw.of({1, 2, 4, kUnlimited});
+  options.min_bytes = draw.of({0, 1024, 2048});
+  options.window_tensors = draw.of({1, 2, 4, kUnlimited});
   options.window_bytes = draw.of({0, 4 << 10, kUnlimited});
   options.prefetch_bytes = draw.of({0, 4 << 10, 1 << 20});
   options.hold_bytes = draw.of({0, 4 << 10, kUnlimited});

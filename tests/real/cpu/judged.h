@@ -137,8 +137,8 @@ class Judged {
     if (counts.forward_stash_peak_bytes > std::max(options_.window_bytes, largest_bytes_)) {
       return "the window holds more bytes than it may";
     }
-    if (options_.window_packs != kUnlimited &&
-        counts.forward_stash_peak_bytes > options_.window_packs * largest_bytes_) {
+    if (options_.window_tensors != kUnlimited &&
+        counts.forward_stash_peak_bytes > options_.window_tensors * largest_bytes_) {
       return "the window holds more packs than it may";
     }
     // Beyond what is prefetched and held: what is at hand, and in the copy stream's pool that of

@@ -41,7 +41,7 @@ inline CoreOptions drawn_options(Dice& draw, bool mutant) {
   options.host_memory = pageable ? HostMemory::kPageable : HostMemory::kPinned;
   options.copy_streams = draw.one_in(6) ? CopyStreams::kOne : CopyStreams::kTwo;
   options.reload_pool = draw.one_in(2) ? ReloadPool::kConsumer : ReloadPool::kCopyStream;
-  options.window_packs = draw.of({1, 2, 4, kUnlimited});
+  options.window_tensors = draw.of({1, 2, 4, kUnlimited});
   options.window_bytes = draw.of({0, 64 << 10, kUnlimited});
   options.prefetch_bytes = draw.of({0, 16 << 10, 1 << 20});
   options.hold_bytes = draw.of({0, 16 << 10, 1 << 20});

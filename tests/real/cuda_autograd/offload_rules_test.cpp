@@ -28,7 +28,7 @@ constexpr std::int64_t kLarge = 512 * kElements;  // of which a small part moves
 // Moves each tensor at the next pack, and brings it back when it is asked for.
 CoreOptions at_once() {
   CoreOptions options;
-  options.bytes_min = 1;
+  options.min_bytes = 1;
   options.window_bytes = 0;
   options.prefetch_bytes = 0;
   options.hold_bytes = 0;

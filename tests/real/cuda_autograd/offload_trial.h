@@ -63,7 +63,7 @@ inline Trial attempt(std::uint64_t trial, vgpu::Tempo tempo, bool wrong,
   CudaDevice device({.index = 0});
   Dice draw(trial * 2 + 1);
   CoreOptions options = drawn_options(draw, wrong);
-  options.bytes_min = 1;
+  options.min_bytes = 1;
   using Mutated = Bent<Labelled<CudaDevice>>;
   Offloader<Mutated, TorchAutograd> offloader(Mutated(Labelled<CudaDevice>(device), mutation),
                                               TorchAutograd(), options, rules);

@@ -241,7 +241,7 @@ bool some_stages_run_again(Rules rules) {
 bool inputs_are_put_away(Rules rules) {
   Net net(rules);
   CoreOptions options;
-  options.bytes_min = 1;
+  options.min_bytes = 1;
   Offloader<CudaDevice, TorchAutograd> offloader(CudaDevice({.index = 0}), TorchAutograd(),
                                                  options);
   ScheduledPipeline pipeline(

@@ -82,7 +82,7 @@ TEST_P(PipeOnTheVirtualGpu, GivesTheLoopsBits) {
       Pipe pipe(layers(), PipeOptions()
                               .balance({4, 4})
                               .devices({kGpu, last})
-                              .chunks(kChunks)
+                              .microbatches(kChunks)
                               .checkpoint(checkpointed)
                               .schedule(kind));
       const Data data(last);
@@ -124,7 +124,7 @@ TEST(PipeOnTheVirtualGpuForward, GivesTheGradientsOfThePlainChain) {
   }
   for (const Schedule& schedule : schedules()) {
     VirtualWorld world(schedule.tempo, schedule.seed);
-    Pipe pipe(layers(), PipeOptions().balance({4, 4}).devices({kGpu, other}).chunks(kChunks));
+    Pipe pipe(layers(), PipeOptions().balance({4, 4}).devices({kGpu, other}).microbatches(kChunks));
     const Tensors piped = results(pipe.forward(Data(kGpu).input), pipe.parameters());
     ASSERT_EQ(piped.size(), plain.size());
     for (std::size_t i = 0; i < plain.size(); ++i) {

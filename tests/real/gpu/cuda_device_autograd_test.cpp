@@ -44,7 +44,7 @@ struct Way {
 
 std::vector<Way> ways() {
   std::vector<Way> all = {{"tight", {}}, {"ahead", {}}, {"one stream", {}}};
-  for (Way& way : all) way.options.window_packs = 1;
+  for (Way& way : all) way.options.window_tensors = 1;
   all[0].options.prefetch_bytes = 0;
   all[0].options.hold_bytes = 0;
   all[1].options.prefetch_bytes = 4 << 20;

@@ -69,7 +69,7 @@ class Load {
   static CoreOptions options(ReloadPool pool) {
     CoreOptions options;
     options.reload_pool = pool;
-    options.window_packs = 1;
+    options.window_tensors = 1;
     options.prefetch_bytes = 2 * kElements * 4;
     return options;
   }

@@ -65,7 +65,7 @@ Tensors looped(const Data& data) {
 PipeOptions options_for(std::vector<torch::Device> devices, CheckpointMode mode,
                         ScheduleKind schedule) {
   PipeOptions options;
-  options.balance({5, 4, 3}).chunks(kChunks).devices(std::move(devices));
+  options.balance({5, 4, 3}).microbatches(kChunks).devices(std::move(devices));
   options.checkpoint(mode).schedule(schedule);
   return options;
 }

@@ -19,7 +19,8 @@ torch::nn::Sequential layers(std::int64_t seed) {
                                torch::nn::Linear(4, 2));
 }
 Pipe pipe_of(const torch::nn::Sequential& chain) {
-  return Pipe(chain, PipeOptions().balance({1, 2}).chunks(2).checkpoint(CheckpointMode::kNever));
+  return Pipe(chain,
+              PipeOptions().balance({1, 2}).microbatches(2).checkpoint(CheckpointMode::kNever));
 }
 
 TEST(PipeModuleTest, ItHasItsLayersParametersAndBuffersByTheirNames) {
@@ -30,11 +31,11 @@ TEST(PipeModuleTest, ItHasItsLayersParametersAndBuffersByTheirNames) {
   EXPECT_TRUE(pipe->named_buffers().contains("1.running_mean"));
   EXPECT_EQ(pipe->stages(), 2u);
   EXPECT_EQ(pipe->options().balance(), (std::vector<std::int64_t>{1, 2}));
-  EXPECT_EQ(pipe->options().chunks(), 2);
+  EXPECT_EQ(pipe->options().microbatches(), 2);
   EXPECT_EQ(pipe->devices().size(), 2u);
   EXPECT_EQ(pipe->name(), "ferry::Pipe");
   EXPECT_TRUE(
-      c10::str(*pipe).starts_with("ferry::Pipe(stages=2, chunks=2)(\n  (0): torch::nn::Lin"));
+      c10::str(*pipe).starts_with("ferry::Pipe(stages=2, microbatches=2)(\n  (0): torch::nn::Lin"));
 }
 
 // Whoever trains a module need not know that it is a pipe.

@@ -37,8 +37,8 @@ TEST(PipeOptionsTest, DevicesAndChunks) {
   const auto options = PipeOptions().balance({1, 2});
   EXPECT_EQ(refused(three, PipeOptions(options).devices({torch::kCPU})),
             "too few devices to hold given partitions (devices: 1, expected: 2)");
-  EXPECT_EQ(refused(three, PipeOptions(options).chunks(0)),
-            "number of chunks must be positive integer, found 0");
+  EXPECT_EQ(refused(three, PipeOptions(options).microbatches(0)),
+            "number of micro-batches must be a positive integer, found 0");
   const std::vector<torch::Device> many(5, torch::kCPU);
   EXPECT_EQ(Pipe(three, PipeOptions(options).devices(many)).devices().size(), 2u)
       << "extra devices are dropped";
@@ -51,11 +51,11 @@ TEST(PipeOptionsTest, Schedules) {
             "1f1b: expected one stage on each device");
   EXPECT_EQ(refused(four, PipeOptions(options).stages_per_device(3)),
             "expected stages that divide by stages_per_device, found 4 for 3");
-  EXPECT_EQ(
-      refused(
-          four,
-          PipeOptions(options).schedule(ScheduleKind::kInterleaved).stages_per_device(2).chunks(3)),
-      "interleaved: expected micro-batches that divide by the devices, found 3 for 2");
+  EXPECT_EQ(refused(four, PipeOptions(options)
+                              .schedule(ScheduleKind::kInterleaved)
+                              .stages_per_device(2)
+                              .microbatches(3)),
+            "interleaved: expected micro-batches that divide by the devices, found 3 for 2");
 }
 
 TEST(PipeOptionsTest, WhatTwoStagesShare) {
@@ -76,7 +76,7 @@ TEST(PipeOptionsTest, WhatTwoStagesShare) {
 
 TEST(PipeOptionsTest, Inputs) {
   auto two = scales(2);
-  Pipe pipe(two, PipeOptions().balance({1, 1}).chunks(2));
+  Pipe pipe(two, PipeOptions().balance({1, 1}).microbatches(2));
   const auto says = [](const std::function<void()>& call, const std::string& part) {
     const std::string text = message(call);
     EXPECT_NE(text.find(part), std::string::npos) << text;

@@ -39,7 +39,7 @@ std::ostream& operator<<(std::ostream& out, const Trial& trial) {
   out << "; balance";
   for (const std::int64_t each : trial.balance) out << " " << each;
   return out << "; " << name(trial.options.schedule()) << " " << trial.options.stages_per_device()
-             << ", chunks " << trial.options.chunks() << ", checkpoint "
+             << ", microbatches " << trial.options.microbatches() << ", checkpoint "
              << name(trial.options.checkpoint()) << (trial.plain_input ? "" : ", input with grad");
 }
 
@@ -64,14 +64,14 @@ rc::Gen<Trial> any_trial() {
     if (trial.training.back() == Training::kFrozen) trial.training.back() = Training::kWhole;
     const auto stages = static_cast<std::int64_t>(trial.balance.size());
     trial.options.schedule(kSchedules[below(3)]).checkpoint(kModes[below(3)]);
-    trial.options.chunks(std::int64_t{1} << below(4)).balance(trial.balance);
+    trial.options.microbatches(std::int64_t{1} << below(4)).balance(trial.balance);
     if (trial.options.schedule() == ScheduleKind::kInterleaved) {
       const std::int64_t each = stages % 3 == 0 && below(2) == 0 ? 3 : stages % 2 == 0 ? 2 : 1;
       trial.options.stages_per_device(each);
       // Micro-batches that divide by the devices, and rows by the micro-batches.
-      trial.options.chunks(stages / each * (below(2) + 1));
+      trial.options.microbatches(stages / each * (below(2) + 1));
     }
-    trial.rows = trial.options.chunks() * (1 + below(2));
+    trial.rows = trial.options.microbatches() * (1 + below(2));
     trial.plain_input = below(2) == 0;
     return trial;
   });
@@ -118,7 +118,7 @@ RC_GTEST_PROP(PipeProp, AStepIsALoopOverItsMicroBatches, ()) {
   auto layers = chain(trial);
   const Tensor target = batch(trial.rows) + 1;
   const Tensor expected =
-      plain_step(layers, input_of(trial), target, trial.options.chunks(), loss_of);
+      plain_step(layers, input_of(trial), target, trial.options.microbatches(), loss_of);
   const Tensors before = gradients(layers);
   Pipe pipe(layers, trial.options);
   for (int again = 0; again < 2; ++again) {

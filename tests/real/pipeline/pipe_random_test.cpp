@@ -42,7 +42,7 @@ class PipeRandom : public ::testing::TestWithParam<std::pair<std::string, Mask>>
       : pipe(chain(GetParam().second), PipeOptions()
                                            .balance({1, 1, 1, 1})
                                            .devices(std::vector<torch::Device>(4, torch::kCPU))
-                                           .chunks(4)
+                                           .microbatches(4)
                                            .checkpoint(CheckpointMode::kAlways)) {}
   // y is the product of its masks, and of each weight by a half. All weights are 2, so a weight's
   // gradient is the sum of y by 2: where backward had other masks than forward, it is not.

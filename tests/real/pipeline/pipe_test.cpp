@@ -41,8 +41,8 @@ TEST(PipeTest, AStepIsALoopOverItsMicroBatches) {
 
 TEST(PipeTest, ForwardIsTheLayersAndItsBackwardTheirs) {
   for (const CheckpointMode mode : kModes) {
-    for (const std::int64_t chunks : {1, 3, 8, 20}) {
-      SCOPED_TRACE(std::string(name(mode)) + std::to_string(chunks));
+    for (const std::int64_t microbatches : {1, 3, 8, 20}) {
+      SCOPED_TRACE(std::string(name(mode)) + std::to_string(microbatches));
       auto layers = scales(4);
       Tensor x = batch(8).requires_grad_();
       const Tensor y = layers->forward(x);
@@ -51,7 +51,8 @@ TEST(PipeTest, ForwardIsTheLayersAndItsBackwardTheirs) {
       const Tensor expected_x = x.grad().clone();
       layers->zero_grad();
       x.mutable_grad() = Tensor();
-      Pipe pipe(layers, PipeOptions().balance({1, 1, 2}).chunks(chunks).checkpoint(mode));
+      Pipe pipe(layers,
+                PipeOptions().balance({1, 1, 2}).microbatches(microbatches).checkpoint(mode));
       const Tensor out = pipe.forward(x);
       EXPECT_TRUE(same({out}, {y}));
       (out * batch(8)).sum().backward();
@@ -64,7 +65,7 @@ TEST(PipeTest, ForwardIsTheLayersAndItsBackwardTheirs) {
 TEST(PipeTest, SeveralBackwardsOfOneForward) {
   for (const CheckpointMode mode : kModes) {
     auto layers = scales(3);
-    Pipe pipe(layers, PipeOptions().balance({1, 1, 1}).chunks(2).checkpoint(mode));
+    Pipe pipe(layers, PipeOptions().balance({1, 1, 1}).microbatches(2).checkpoint(mode));
     const Tensor loss = pipe.forward(batch(4)).sum();
     loss.backward({}, /*retain_graph=*/true);
     const Tensors once = gradients(layers);
@@ -146,7 +147,7 @@ TEST(PipeTest, EachStageHasAThread) {
       threads[i].insert(std::this_thread::get_id());
     }));
   }
-  Pipe pipe(layers, PipeOptions().balance({1, 1, 1}).chunks(3));
+  Pipe pipe(layers, PipeOptions().balance({1, 1, 1}).microbatches(3));
   pipe.step(batch(6), batch(6), sum_of);
   pipe.step(batch(6), batch(6), sum_of);
   std::set<std::thread::id> all = {std::this_thread::get_id()};
@@ -173,7 +174,8 @@ TEST(PipeTest, StagesSeeTheCallersModes) {
     seen.insert({torch::GradMode::is_enabled(), is_checkpointing(), is_recomputing(),
                  at::autocast::is_autocast_enabled(at::kCPU)});
   });
-  Pipe pipe(layers, PipeOptions().balance({1, 1}).chunks(2).checkpoint(CheckpointMode::kAlways));
+  Pipe pipe(layers,
+            PipeOptions().balance({1, 1}).microbatches(2).checkpoint(CheckpointMode::kAlways));
   const std::set<Seen> twice = {{false, true, false, false}, {true, false, true, false}};
   pipe.step(batch(4), batch(4), sum_of);
   EXPECT_EQ(std::exchange(seen, {}), twice);
@@ -371,7 +373,8 @@ TEST(PipeTest, AStepsFirstStageMayWriteTheBatch) {
   plain_step(layers, batch(8), batch(8), 4);
   const Tensors expected = gradients(layers);
   layers->zero_grad();
-  Pipe pipe(layers, PipeOptions().balance({1, 1, 1}).chunks(4).checkpoint(CheckpointMode::kNever));
+  Pipe pipe(layers,
+            PipeOptions().balance({1, 1, 1}).microbatches(4).checkpoint(CheckpointMode::kNever));
   const Tensor x = batch(8);
   const auto before = x._version();
   pipe.step(x, batch(8), sum_of);
@@ -382,7 +385,7 @@ TEST(PipeTest, AStepsFirstStageMayWriteTheBatch) {
 
 TEST(PipeTest, ABatchThatIsWrittenBeforeItsBackwardIsRefused) {
   for (const CheckpointMode mode : kModes) {
-    Pipe pipe(scales(2), PipeOptions().balance({1, 1}).chunks(2).checkpoint(mode));
+    Pipe pipe(scales(2), PipeOptions().balance({1, 1}).microbatches(2).checkpoint(mode));
     Tensor x = batch(4);
     const Tensor y = pipe.forward(x);
     x.mul_(2);
@@ -464,7 +467,7 @@ TEST(PipeTest, OffloadingInsideTheStages) {
 
 TEST(PipeTest, OneThreadAfterTheOtherMayStep) {
   auto layers = scales(2);
-  Pipe pipe(layers, PipeOptions().balance({1, 1}).chunks(2));
+  Pipe pipe(layers, PipeOptions().balance({1, 1}).microbatches(2));
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {

@@ -76,7 +76,7 @@ TEST(PipeTupleTest, ForwardIsTheLayersAndItsBackwardTheirs) {
     (y * batch(8)).sum().backward();
     const Tensors expected = gradients(layers);
     layers->zero_grad();
-    Pipe pipe(layers, PipeOptions().balance({1, 2, 1}).chunks(3).checkpoint(mode));
+    Pipe pipe(layers, PipeOptions().balance({1, 2, 1}).microbatches(3).checkpoint(mode));
     const Tensor out = pipe.forward(batch(8));
     EXPECT_TRUE(same({out}, {y}));
     (out * batch(8)).sum().backward();
@@ -103,7 +103,7 @@ TEST(PipeTupleTest, ThePipesOwnInputsAndOutputs) {
     (a * b).sum().backward();
     const Tensors expected = gradients(layers);
     layers->zero_grad();
-    Pipe pipe(layers, PipeOptions().balance({1, 1}).chunks(3).checkpoint(mode));
+    Pipe pipe(layers, PipeOptions().balance({1, 1}).microbatches(3).checkpoint(mode));
     const Tensors outputs = pipe.forward(inputs);
     EXPECT_TRUE(same(outputs, {a, b}));
     (outputs[0] * outputs[1]).sum().backward();
@@ -137,7 +137,7 @@ TEST(PipeTupleTest, AnLstmsResultCrossesStages) {
     const Tensor expected = plain_step(layers, x, batch(8), 4);
     const Tensors before = gradients(layers);
     layers->zero_grad();
-    Pipe pipe(layers, PipeOptions().balance({1, 1}).chunks(4).checkpoint(mode));
+    Pipe pipe(layers, PipeOptions().balance({1, 1}).microbatches(4).checkpoint(mode));
     EXPECT_TRUE(same({pipe.step(x, batch(8), sum_of)}, {expected}));
     EXPECT_TRUE(same(gradients(layers), before));
   }

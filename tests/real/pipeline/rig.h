@@ -84,10 +84,10 @@ inline Tensors gradients(torch::nn::Sequential layers) {
 
 // One micro-batch after the other, without a pipeline; gives the loss.
 inline Tensor plain_step(torch::nn::Sequential layers, const Tensor& x, const Tensor& target,
-                         std::int64_t chunks, const Pipe::Loss& loss_function = sum_of) {
+                         std::int64_t microbatches, const Pipe::Loss& loss_function = sum_of) {
   layers->zero_grad();
-  const auto inputs = x.chunk(chunks);
-  const auto targets = target.chunk(chunks);
+  const auto inputs = x.chunk(microbatches);
+  const auto targets = target.chunk(microbatches);
   const auto count = static_cast<std::int64_t>(inputs.size());
   Tensor sum;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -105,7 +105,7 @@ inline constexpr ScheduleKind kSchedules[] = {
 
 // Calls with options for `balance` under each schedule (an interleaved one has two stages on a
 // device) and mode.
-inline void for_all_options(const std::vector<std::int64_t>& balance, std::int64_t chunks,
+inline void for_all_options(const std::vector<std::int64_t>& balance, std::int64_t microbatches,
                             const std::function<void(const PipeOptions&)>& call) {
   for (const ScheduleKind schedule : kSchedules) {
     for (const CheckpointMode mode : kModes) {
@@ -113,7 +113,7 @@ inline void for_all_options(const std::vector<std::int64_t>& balance, std::int64
       const bool interleaved = schedule == ScheduleKind::kInterleaved;
       call(PipeOptions()
                .balance(balance)
-               .chunks(chunks)
+               .microbatches(microbatches)
                .schedule(schedule)
                .checkpoint(mode)
                .stages_per_device(interleaved ? 2 : 1));

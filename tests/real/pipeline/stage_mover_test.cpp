@@ -28,10 +28,12 @@ Stepped stepped(const std::vector<StagePolicy>& policies,
     layers->push_back(
         Scale(i, [&count = result.forwards[static_cast<std::size_t>(i)]] { ++count; }));
   }
-  Pipe pipe(
-      layers,
-      PipeOptions().balance({1, 1, 1}).chunks(3).checkpoint(mode).stage_policies(policies).offload(
-          OffloadOptions().min_bytes(0).window(0)));
+  Pipe pipe(layers, PipeOptions()
+                        .balance({1, 1, 1})
+                        .microbatches(3)
+                        .checkpoint(mode)
+                        .stage_policies(policies)
+                        .offload(OffloadOptions().min_bytes(0).window(0)));
   const auto square = [](const Tensor& y, const Tensor& target) {
     return (y * y * target).sum();  // saves
   };

@@ -99,7 +99,7 @@ TEST_F(StreamLogTest, EveryPolicyIsClean) {
         "--policy offload " + tight + "--disk " + folder_.path(""),
         "--policy mixed",
         "--policy mixed " + tight,
-        "--chunks 2 --policy mixed " + tight,
+        "--microbatches 2 --policy mixed " + tight,
     };
     for (const std::string& policy : policies) {
       train(model + policy);
@@ -112,7 +112,8 @@ TEST_F(StreamLogTest, EveryPolicyIsClean) {
 class PipelineLogTest : public StreamLogTest {
  protected:
   std::string staged() const {
-    return "gpt --layers 2 --width 32 --heads 2 --context 32 --batch 4 --chunks 4 --threads 1 "
+    return "gpt --layers 2 --width 32 --heads 2 --context 32 --batch 4 --microbatches 4 --threads "
+           "1 "
            "--steps 2 --data " +
            folder_.text() + " --stages ";
   }
@@ -141,7 +142,7 @@ TEST_F(PipelineLogTest, APipelinesPlanIsClean) {
   plan.program = "gpt";
   plan.schedule = ScheduleKind::kInterleaved;
   plan.devices = 2;
-  plan.chunks = 4;
+  plan.microbatches = 4;
   plan.options = {{"bytes_min", 64}, {"window_bytes", 0}, {"prefetch_bytes", 4096}};
   plan.stages = {{1, "begin", "begin", StagePolicy::kKeep},
                  {1, "checkpoint.0", "checkpoint.0", StagePolicy::kOffload},
@@ -182,8 +183,8 @@ TEST_F(StreamLogTest, EveryPlanIsClean) {
     ASSERT_EQ(test::ferry_train(model + "--capture " + program).code, kOk);
     for (const std::string policy : {"offload", "prefetch", "budget", "checkpoint",
                                      "checkpoint-nth", "checkpoint-offload", "mixed"}) {
-      const Result planned = test::run({FERRY_PROGRAM, "plan", program, "--hardware", "rtx4090",
-                                        "--policy", policy, "-o", plan});
+      const Result planned = test::run(
+          {FERRY_PROGRAM, "plan", program, "--card", "rtx4090", "--policy", policy, "-o", plan});
       ASSERT_EQ(planned.code, kOk) << planned.err;
       if (policy == "offload") {
         auto settings = nlohmann::ordered_json::parse(read_file(plan));
@@ -296,14 +297,14 @@ class BentTest : public StreamLogTest {
   }
   static CoreOptions tight() {
     CoreOptions options;
-    options.bytes_min = 0;
+    options.min_bytes = 0;
     options.window_bytes = 0;
     return options;
   }
   static CoreOptions published() {
     CoreOptions options = trl_options();
-    options.bytes_min = 0;
-    options.window_packs = 1;
+    options.min_bytes = 0;
+    options.window_tensors = 1;
     return options;
   }
 };
@@ -336,7 +337,8 @@ TEST_F(BentTest, AWaitThatWasNotMadeIsFound) {
 // The threads of a pipeline share the offloader, and each waits for itself.
 TEST_F(BentTest, AWaitThatAPipelinesThreadsDoNotMakeIsFound) {
   const std::string staged =
-      "gpt --layers 2 --width 32 --heads 2 --context 32 --batch 4 --chunks 4 --threads 1 --stages "
+      "gpt --layers 2 --width 32 --heads 2 --context 32 --batch 4 --microbatches 4 --threads 1 "
+      "--stages "
       "2 "
       "--data " +
       folder_.text();

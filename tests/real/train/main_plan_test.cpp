@@ -28,7 +28,7 @@ TEST_F(ProgramTest, APlanFromItsOwnCaptureIsExecutedAndReplayed) {
                     log = folder_.path("gpt.log");
   EXPECT_EQ(test::ferry_train(gpt() + "--capture " + program).code, kOk);
   const Result planned = test::run(
-      {FERRY_PROGRAM, "plan", program, "--hardware", "rtx4090", "--policy", "offload", "-o", plan});
+      {FERRY_PROGRAM, "plan", program, "--card", "rtx4090", "--policy", "offload", "-o", plan});
   ASSERT_EQ(planned.code, kOk) << planned.err;
   const std::vector<std::string> keep = losses(test::ferry_train(gpt() + "--steps 3 --json"));
   const std::string budget = "--policy budget --plan " + plan + " --decisions " + log;
@@ -57,12 +57,12 @@ class PipelinesPlanTest : public ProgramTest {
   // For two devices and four micro-batches.
   void plan(const std::string& schedule, const std::string& policy) const {
     const Result planned =
-        test::run({FERRY_PROGRAM, "plan", program_, "--hardware", "rtx4090", "--stages", "2",
-                   "--chunks", "4", "--schedule", schedule, "--policy", policy, "-o", plan_});
+        test::run({FERRY_PROGRAM, "plan", program_, "--card", "rtx4090", "--stages", "2",
+                   "--microbatches", "4", "--schedule", schedule, "--policy", policy, "-o", plan_});
     ASSERT_EQ(planned.code, kOk) << planned.err;
   }
   Result train(const std::string& arguments) const {
-    return test::ferry_train(staged_gpt(8) + "--steps 2 --json --chunks 4 " + arguments);
+    return test::ferry_train(staged_gpt(8) + "--steps 2 --json --microbatches 4 " + arguments);
   }
   Result train_by_plan(int stages) const {
     return train("--stages " + std::to_string(stages) + " --plan " + plan_);
@@ -94,8 +94,8 @@ TEST_F(PipelinesPlanTest, EachKindOfPlanIsRefusedWhereTheOtherIsExpected) {
   expect_refused(train_by_plan(3), ": the plan is for 2 stages, and --stages says 3");
   expect_refused(train("--policy budget --plan " + plan_),
                  ":1: expected a plan: {\"ferry\":\"plan\",\"schema\":1,…}; this is a pipeline's");
-  ASSERT_EQ(test::run({FERRY_PROGRAM, "plan", program_, "--hardware", "rtx4090", "--policy",
-                       "offload", "-o", plan_})
+  ASSERT_EQ(test::run({FERRY_PROGRAM, "plan", program_, "--card", "rtx4090", "--policy", "offload",
+                       "-o", plan_})
                 .code,
             kOk);
   expect_refused(train_by_plan(2), ":1: expected a plan of `ferry plan --stages`: ");
@@ -125,8 +125,8 @@ latency = "8us"
   }
   void plan(const std::string& policy, const std::string& budget) const {
     const Result planned =
-        test::run({FERRY_PROGRAM, "plan", program_, "--hardware", folder_.path("slow.toml"),
-                   "--policy", policy, "--budget", budget, "-o", plan_,
+        test::run({FERRY_PROGRAM, "plan", program_, "--card", folder_.path("slow.toml"), "--policy",
+                   policy, "--budget", budget, "-o", plan_,
                    // The budgets are of the step alone.
                    "--optimizer", "none", "--steps", "1", "--cublas-workspace-config", ":0:0"});
     ASSERT_EQ(planned.code, kOk) << planned.out << planned.err;

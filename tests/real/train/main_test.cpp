@@ -126,7 +126,7 @@ TEST_F(ProgramTest, TheDecisionsAreLogged) {
   std::set<DecisionKind> decisions;
   std::set<std::uint64_t> runs;
   const DecisionLog read = read_decision_log(log);
-  EXPECT_EQ(read.options.bytes_min, 1024);
+  EXPECT_EQ(read.options.min_bytes, 1024);
   EXPECT_EQ(read.options.window_bytes, 0);
   for (const Decision& decision : read.decisions) {
     decisions.insert(decision.kind);
@@ -175,7 +175,9 @@ TEST_F(ProgramTest, OptionsThatContradictEachOtherAreTwo) {
   expect_refused("gpt --disk /tmp", kUsage,
                  "--disk: expected with --policy offload, budget or mixed");
   expect_refused("gpt --policy offload --disk-limit 1GiB", kUsage,
-                 "--disk-limit: expected with --disk");
+                 "--disk-limit is called --disk-bytes-max now");
+  expect_refused("gpt --policy offload --disk-bytes-max 1GiB", kUsage,
+                 "--disk-bytes-max: expected with --disk");
   expect_refused("gpt --keep-when-full", kUsage, "--keep-when-full: expected with --policy");
   expect_refused("gpt --policy offload --window 1Gb", kUsage, "--window: expected a size");
   expect_refused("gpt --decisions /tmp/log", kUsage, "--decisions: expected with --policy");
@@ -203,7 +205,8 @@ TEST_F(ProgramTest, MissingResourcesAreSeven) {
                  "nowhere/state");
   expect_refused(gpt() + "--policy offload --disk " + folder_.path("nowhere"), kResourceMissing,
                  "nowhere");
-  expect_refused(gpt() + "--policy offload --window 0 --min-bytes 0 --disk-limit 64KiB --disk " +
+  expect_refused(gpt() +
+                     "--policy offload --window 0 --min-bytes 0 --disk-bytes-max 64KiB --disk " +
                      folder_.path(""),
                  kResourceMissing, "");
 }
@@ -212,7 +215,7 @@ TEST_F(ProgramTest, MissingResourcesAreSeven) {
 TEST_F(ProgramTest, AFullFileNeedNotEndATraining) {
   const Result full =
       test::ferry_train(gpt() + "--steps 2 --policy offload --window 0 --min-bytes 0 " +
-                        "--keep-when-full --disk-limit 64KiB --disk " + folder_.path(""));
+                        "--keep-when-full --disk-bytes-max 64KiB --disk " + folder_.path(""));
   EXPECT_EQ(full.code, 0) << full.err;
 }
 

@@ -46,7 +46,7 @@ class PipelineTest : public ::testing::Test {
     Trained trained;
     for (std::int64_t step = 0; step < 3; ++step) {
       const torch::Tensor loss =
-          forward_and_backward(*workload, policy, workload->batch(step), options.chunks);
+          forward_and_backward(*workload, policy, workload->batch(step), options.microbatches);
       EXPECT_FALSE(loss.requires_grad());
       trained.losses.push_back(loss.item<float>());
       optimizer.step();
@@ -74,23 +74,23 @@ class PipelineTest : public ::testing::Test {
 };
 
 TEST_F(PipelineTest, EveryScheduleAndCheckpointModeLearnsTheSame) {
-  const Trained plain = train("--chunks 4");
+  const Trained plain = train("--microbatches 4");
   EXPECT_NE(plain.losses, train("").losses) << "other sums";
   for (const char* stages : {"--stages 1", "--stages 2", "--stages 3 --schedule gpipe",
                              "--stages 5 --schedule 1f1b", "--stages 4 --schedule interleaved",
                              "--stages 3 --schedule interleaved "
                              "--stages-per-device 3"}) {
     for (const char* mode : {"always", "except_last", "never"}) {
-      expect_same(plain, std::string("--chunks 4 ") + stages + " --pipe-checkpoint " + mode);
+      expect_same(plain, std::string("--microbatches 4 ") + stages + " --pipe-checkpoint " + mode);
     }
   }
 }
 
 TEST_F(PipelineTest, PoliciesInsideTheStages) {
-  const Trained plain = train("--chunks 3");
-  expect_same(plain, "--chunks 3 --policy checkpoint");
+  const Trained plain = train("--microbatches 3");
+  expect_same(plain, "--microbatches 3 --policy checkpoint");
   for (const std::string mode : {"always", "never"}) {
-    const std::string stages = "--chunks 3 --stages 3 --pipe-checkpoint " + mode;
+    const std::string stages = "--microbatches 3 --stages 3 --pipe-checkpoint " + mode;
     expect_same(plain, stages + " --policy checkpoint");
     for (const char* policy : {"offload", "mixed"}) {
       const std::string arguments =
@@ -104,20 +104,20 @@ TEST_F(PipelineTest, PoliciesInsideTheStages) {
 // Each stage of a plan keeps, moves or runs again, and the bits are the same. The loss behind a
 // last stage that offloads moves as well.
 TEST_F(PipelineTest, APlanSaysWhatEachStageKeeps) {
-  const Trained plain = train("--chunks 4");
+  const Trained plain = train("--microbatches 4");
   const std::string file = folder_.path("pipeline.plan"), log = folder_.path("decisions");
   StagedPlan plan;
   plan.program = "gpt";
   plan.schedule = ScheduleKind::kInterleaved;
   plan.devices = 2;
-  plan.chunks = 4;
+  plan.microbatches = 4;
   plan.options = {{"bytes_min", 64}, {"window_bytes", 4096}, {"prefetch_bytes", 4096}};
   plan.stages = {{2, "begin", "h.0", StagePolicy::kKeep},
                  {1, "h.1", "h.1", StagePolicy::kOffload},
                  {1, "h.2", "h.2", StagePolicy::kCheckpoint},
                  {1, "end", "end", StagePolicy::kCheckpointOffload}};
   write_plan(file, plan);
-  const std::string planned = "--chunks 4 --stages 4 --plan " + file + " --decisions " + log;
+  const std::string planned = "--microbatches 4 --stages 4 --plan " + file + " --decisions " + log;
   expect_same(plain, planned);
   const std::int64_t moved = train(planned).moved_bytes;
   EXPECT_GT(moved, 0);
@@ -139,20 +139,20 @@ TEST_F(PipelineTest, EachDeviceOfAPlanHasItsDecisions) {
   StagedPlan plan;
   plan.program = "gpt";
   plan.devices = 2;
-  plan.chunks = 2;
+  plan.microbatches = 2;
   plan.options = {{"bytes_min", 64}};
   plan.stages = {{3, "begin", "h.1", StagePolicy::kKeep}, {2, "h.2", "end", StagePolicy::kOffload}};
   write_plan(file, plan);
   const std::string run =
       "gpt --layers 3 --width 16 --heads 2 --context 16 --batch 12 --steps 2 "
-      "--chunks 2 --stages 2 --data " +
+      "--microbatches 2 --stages 2 --data " +
       folder_.text() + " --plan " + file + " --decisions " + log;
   const test::Result first = test::ferry_train(run);
   EXPECT_EQ(first.code, 0) << first.err;
   EXPECT_FALSE(std::filesystem::exists(log + ".0")) << "device 0 moves nothing";
   const std::string text = read_file(log + ".1");
   const DecisionLog decisions = parse_decision_log(text, log);
-  EXPECT_EQ(decisions.options.bytes_min, 64);
+  EXPECT_EQ(decisions.options.min_bytes, 64);
   ASSERT_FALSE(decisions.decisions.empty());
   EXPECT_EQ(decisions.decisions.back().run, 4u) << "two micro-batches a step";
   EXPECT_EQ(test::ferry_train(run).code, 0);
@@ -164,33 +164,33 @@ TEST_F(PipelineTest, APlanThatIsForAnotherTrainingIsRefused) {
   StagedPlan plan;
   plan.program = "gpt";
   plan.devices = 2;
-  plan.chunks = 4;
+  plan.microbatches = 4;
   plan.stages = {{2, "begin", "h.0", StagePolicy::kKeep}, {3, "h.1", "end", StagePolicy::kKeep}};
   const auto refused = [&](const std::string& arguments) {
     write_plan(file, plan);
     const std::string planned = arguments + " --plan " + file;
     return message([&] { make_workload(parse(planned)); });
   };
-  EXPECT_EQ(refused("--chunks 4 --stages 2"), "none");
-  EXPECT_EQ(refused("--chunks 4 --stages 3"),
+  EXPECT_EQ(refused("--microbatches 4 --stages 2"), "none");
+  EXPECT_EQ(refused("--microbatches 4 --stages 3"),
             file + ": the plan is for 2 stages, and --stages says 3");
-  EXPECT_EQ(refused("--chunks 2 --stages 2"),
-            file + ": the plan is for 4 micro-batches, and --chunks says 2");
-  EXPECT_EQ(refused("--chunks 4 --stages 2 --schedule 1f1b"),
+  EXPECT_EQ(refused("--microbatches 2 --stages 2"),
+            file + ": the plan is for 4 micro-batches, and --microbatches says 2");
+  EXPECT_EQ(refused("--microbatches 4 --stages 2 --schedule 1f1b"),
             "--schedule: expected with no --plan, which has its own");
-  EXPECT_EQ(refused("--chunks 4 --stages 2 --policy mixed"),
+  EXPECT_EQ(refused("--microbatches 4 --stages 2 --policy mixed"),
             "--policy: expected with no plan for --stages, which has one for each stage");
   plan.program = "llama";
-  EXPECT_EQ(refused("--chunks 4 --stages 2"),
+  EXPECT_EQ(refused("--microbatches 4 --stages 2"),
             file +
                 ": the plan is for a program called 'llama': expected one of a capture of "
                 "`ferry train gpt`");
   plan.program = "gpt";
   plan.options = {{"luck", 1}};
-  EXPECT_EQ(refused("--chunks 4 --stages 2"),
+  EXPECT_EQ(refused("--microbatches 4 --stages 2"),
             file + ": no option of the offloader is called 'luck'");
   plan.stages[1].units = 4;
-  EXPECT_EQ(refused("--chunks 4 --stages 2"),
+  EXPECT_EQ(refused("--microbatches 4 --stages 2"),
             file +
                 ": the plan's program has 6 units, and this model 5 layers: the embedding, 3 "
                 "blocks, the head");
@@ -198,7 +198,7 @@ TEST_F(PipelineTest, APlanThatIsForAnotherTrainingIsRefused) {
 
 TEST_F(PipelineTest, AStateFitsBoth) {
   const std::string gpt =
-      "gpt --layers 2 --width 16 --heads 2 --context 16 --batch 4 --chunks 2 --json --data " +
+      "gpt --layers 2 --width 16 --heads 2 --context 16 --batch 4 --microbatches 2 --json --data " +
       folder_.text() + " --save " + folder_.path("state");
   const auto losses = [](const test::Result& result) {
     EXPECT_EQ(result.code, 0) << result.err;
@@ -216,9 +216,10 @@ TEST_F(PipelineTest, AStateFitsBoth) {
     parts.insert(parts.end(), more.begin(), more.end());
   }
   EXPECT_EQ(parts, whole);
-  EXPECT_EQ(make_workload(parse("--chunks 2"))->identity(),
-            make_workload(parse("--chunks 2 --stages 2"))->identity());
-  EXPECT_NE(make_workload(parse("--chunks 2"))->identity(), make_workload(parse(""))->identity());
+  EXPECT_EQ(make_workload(parse("--microbatches 2"))->identity(),
+            make_workload(parse("--microbatches 2 --stages 2"))->identity());
+  EXPECT_NE(make_workload(parse("--microbatches 2"))->identity(),
+            make_workload(parse(""))->identity());
 }
 
 TEST_F(PipelineTest, WhatMakesNoSense) {
@@ -226,7 +227,8 @@ TEST_F(PipelineTest, WhatMakesNoSense) {
     EXPECT_THROW(parse(arguments), InputError) << arguments;
     return message([&] { parse(arguments); });
   };
-  EXPECT_EQ(refused("--chunks 5"), "--chunks: expected a divisor of --batch 12, found 5");
+  EXPECT_EQ(refused("--microbatches 5"),
+            "--microbatches: expected a divisor of --batch 12, found 5");
   EXPECT_EQ(refused("--stages 6"),
             "--stages: expected no more than 5: the embedding, 3 blocks, the head");
   EXPECT_EQ(refused("--schedule gpipe"), "--schedule: expected with --stages N");
@@ -235,15 +237,17 @@ TEST_F(PipelineTest, WhatMakesNoSense) {
             "--stages-per-device: expected with --schedule interleaved");
   EXPECT_EQ(refused("--stages 3 --schedule interleaved"),
             "--stages: expected a multiple of --stages-per-device 2");
-  EXPECT_EQ(refused("--stages 4 --schedule interleaved --chunks 3"),
-            "--chunks: expected a multiple of 2 with --schedule interleaved, which puts 4 stages "
-            "on 2 devices");
+  EXPECT_EQ(
+      refused("--stages 4 --schedule interleaved --microbatches 3"),
+      "--microbatches: expected a multiple of 2 with --schedule interleaved, which puts 4 stages "
+      "on 2 devices");
   EXPECT_NE(refused("--stages 2 --dropout 0.1").find("in no order"), std::string::npos);
   EXPECT_EQ(refused("--stages 2 --capture out.jsonl"),
             "--capture: expected with no --stages: it is one thread's");
   EXPECT_EQ(refused("--stages 2 --policy offload --trace out.json"),
             "--trace: expected with no --stages: it is one thread's");
-  EXPECT_NE(refused("--chunks 2 --capture out.jsonl").find("--chunks 1"), std::string::npos);
+  EXPECT_NE(refused("--microbatches 2 --capture out.jsonl").find("--microbatches 1"),
+            std::string::npos);
   EXPECT_EQ(test::ferry_train("resnet --stages 2").code, 2) << "a ResNet has none";
 }
 

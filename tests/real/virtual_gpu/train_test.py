@@ -41,7 +41,7 @@ def expect_same(what, found, expected):
 
 
 def follow_a_plan(gpt, policy, plan_policy, cpu):
-    run(FERRY, "plan", "gpt.jsonl", "--hardware", "rtx4090", "--budget", "10MiB", "--policy",
+    run(FERRY, "plan", "gpt.jsonl", "--card", "rtx4090", "--budget", "10MiB", "--policy",
         plan_policy, "-o", f"{policy}.plan", "--optimizer", "none", "--steps", "1",
         "--cublas-workspace-config", ":0:0")
     found = losses(gpt, "cuda", "--policy", policy, "--plan", f"{policy}.plan", "--decisions",

@@ -28,8 +28,8 @@ TEST(CheckpointTest, OffloadedInputsComeBackBeforeTheRecompute) {
   const Program program = p.take();
   SimulationOptions options;
   options.offload.emplace();
-  options.offload->bytes_min = 0;
-  options.offload->window_packs = 1;
+  options.offload->min_bytes = 0;
+  options.offload->window_tensors = 1;
   const Ran ran = run(program, options);
   expect_right(program, ran);
   // Of the six inputs, but for what the window kept; nothing of the inside.
@@ -50,7 +50,7 @@ TEST(CheckpointTest, WhatAFunctionCapturesIsNotSaved) {
     const Program program = p.take();
     SimulationOptions options;
     options.offload.emplace();
-    options.offload->bytes_min = 0;
+    options.offload->min_bytes = 0;
     const Ran ran = run(program, options);
     expect_right(program, ran);
     EXPECT_EQ(ran.result.statistics.offloaded_count, 2 - captured);  // and what "begin" saves
@@ -74,7 +74,7 @@ TEST(CheckpointTest, WhatIsChosenIsKeptOrPassedOn) {
   SimulationOptions options;
   options.segments = plan;
   options.offload.emplace();
-  options.offload->bytes_min = 0;
+  options.offload->min_bytes = 0;
   const Ran ran = run(program, options);
   expect_right(program, ran);
   EXPECT_EQ(ran.result.checkpoints.kept, 1);

@@ -29,7 +29,7 @@ CoreOptions prefetching() {
 TEST(InboundPrefetch, ItGoesNoFurtherThanSoManyPacks) {
   const auto ahead_of_the_last = [](std::int64_t packs, const Mutant& mutant = {}) {
     CoreOptions options = prefetching();
-    options.prefetch_packs = packs;
+    options.prefetch_tensors = packs;
     Parts parts(options, mutant);
     const std::vector<ParcelRef> parcels = parts.away(4);
     parts.inbound.begin_task(kTask, 4);
@@ -45,7 +45,7 @@ TEST(InboundPrefetch, ItGoesNoFurtherThanSoManyPacks) {
 // Backward does not come to all that was saved: what it passed by is not needed soon.
 TEST(InboundPrefetch, WhereBackwardSkipsSomeSavesItLooksAheadFromWhereItIs) {
   CoreOptions options = prefetching();
-  options.prefetch_packs = 1;
+  options.prefetch_tensors = 1;
   Parts parts(options);
   const std::vector<ParcelRef> parcels = parts.away(5);
   parts.inbound.begin_task(kTask, 5);

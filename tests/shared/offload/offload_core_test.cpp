@@ -84,7 +84,7 @@ class OffloadCoreTest : public ::testing::Test {
 TEST_F(OffloadCoreTest, TheLeastSizeIsOfTheBytesThatWouldTravel) {
   CoreOptions options = test::eager_options();
   for (const std::int64_t least : {std::int64_t{0}, std::int64_t{1}, 4 * kKiB}) {
-    options.bytes_min = least;
+    options.min_bytes = least;
     const auto weighing = core(options);
     EXPECT_FALSE(sends(*weighing, world.make(0))) << "no bytes are never sent";
     EXPECT_FALSE(least > 1 && sends(*weighing, world.make(least - 1)));

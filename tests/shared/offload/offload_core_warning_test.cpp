@@ -55,7 +55,7 @@ test::Objection judge_warning(std::uint64_t seed) {
   sim::MachineOptions machine;
   machine.host_total_bytes = known ? 1000 * kPage : 0;
   CoreOptions options = test::eager_options();
-  options.bytes_min = 1;
+  options.min_bytes = 1;
   options.host_warn_percent = draws.in(0, 100);
   if (!pinned) options.host_memory = HostMemory::kPageable;
   std::vector<std::string> warnings, must;

@@ -54,7 +54,7 @@ class FaultyStep {
   static CoreOptions options(ReloadPool pool, std::int64_t prefetch_bytes) {
     CoreOptions options;
     options.reload_pool = pool;
-    options.window_packs = 2;
+    options.window_tensors = 2;
     options.prefetch_bytes = prefetch_bytes;
     options.hold_bytes = 4 * kBytes;
     return options;

@@ -115,8 +115,8 @@ TEST(OffloaderHost, TheEndOfATaskWaitsForWhatCameBackInVain) {
 // So a kept tensor's unpack may fail, too.
 TEST(OffloaderHost, AKeptTensorTellsThatTheCopyOfAFarOneHasFailed) {
   CoreOptions options = test::eager_options();
-  options.window_packs = kUnlimited;
-  options.prefetch_packs = 1;
+  options.window_tensors = kUnlimited;
+  options.prefetch_tensors = 1;
   HostRig rig(options);
   const SaveRef far = rig.pack_new(kBytes), near = rig.pack_new(kBytes);
   const SaveRef kept = rig.pack_new(test::Rig::kTiny);

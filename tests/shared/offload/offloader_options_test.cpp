@@ -22,7 +22,7 @@ std::vector<test::SaveRef> forward(test::Rig& rig, int count, std::int64_t bytes
 
 TEST(OffloaderOptions, ImpossibleOnesAreRefused) {
   CoreOptions options;
-  options.window_packs = 0;
+  options.window_tensors = 0;
   EXPECT_THROW(test::Rig rig(options), std::invalid_argument);
 }
 

@@ -35,7 +35,7 @@ TEST(OffloaderPack, MovesATensorOffTheDevice) {
 
 TEST(OffloaderPack, KeepsWhatIsSmallerThanTheBound) {
   CoreOptions options = test::eager_options();
-  options.bytes_min = 4 * test::kKiB;
+  options.min_bytes = 4 * test::kKiB;
   test::Rig rig(options);
   EXPECT_FALSE(moves(rig, rig.world.make(4 * test::kKiB - 1)));
   EXPECT_TRUE(moves(rig, rig.world.make(4 * test::kKiB)));
@@ -47,7 +47,7 @@ TEST(OffloaderPack, KeepsWhatIsSmallerThanTheBound) {
 // A test of the expanded size would let a broadcast of a few bytes through.
 TEST(OffloaderPack, TheBoundCountsTheBytesMoved) {
   CoreOptions options = test::eager_options();
-  options.bytes_min = 8 * test::kKiB;
+  options.min_bytes = 8 * test::kKiB;
   test::Rig rig(options);
   const Tensor row = rig.world.make(4 * test::kKiB);
   EXPECT_FALSE(moves(rig, rig.world.view(row, {DType::kU8, {1024, 4096}, {0, 1}, 0})));

@@ -34,7 +34,7 @@ using SaveRef = std::unique_ptr<Saved<sim::Tensor>>;
 // Sources leave the device at the next pack, and nothing comes back before it is asked for.
 inline CoreOptions eager_options() {
   CoreOptions options;
-  options.window_packs = 1;
+  options.window_tensors = 1;
   options.prefetch_bytes = 0;
   options.hold_bytes = 0;
   return options;

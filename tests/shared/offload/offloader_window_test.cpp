@@ -17,7 +17,7 @@ using sim::Tensor;
 
 TEST(OffloaderWindow, ByPacksASourceStaysForSoManyFurtherPacks) {
   CoreOptions options = test::eager_options();
-  options.window_packs = 3;
+  options.window_tensors = 3;
   test::Rig rig(options);
   const test::SaveRef save = rig.pack_only(rig.world.make(4 * test::kKiB));
   rig.evict();
@@ -29,7 +29,7 @@ TEST(OffloaderWindow, ByPacksASourceStaysForSoManyFurtherPacks) {
 
 TEST(OffloaderWindow, ByBytesItsPeakIsTheBound) {
   CoreOptions options = test::eager_options();
-  options.window_packs = kUnlimited;
+  options.window_tensors = kUnlimited;
   options.window_bytes = 64 * test::kKiB;
   test::Rig rig(options);
   std::vector<test::SaveRef> saves;
@@ -40,7 +40,7 @@ TEST(OffloaderWindow, ByBytesItsPeakIsTheBound) {
 
 TEST(OffloaderWindow, ALargerSourceHasItToItself) {
   CoreOptions options = test::eager_options();
-  options.window_packs = kUnlimited;
+  options.window_tensors = kUnlimited;
   options.window_bytes = 64 * test::kKiB;
   test::Rig rig(options);
   std::vector<test::SaveRef> saves;
@@ -108,9 +108,9 @@ std::vector<test::SaveRef> in_the_window(test::Rig& rig) {
 
 CoreOptions two_ahead() {
   CoreOptions options = test::eager_options();
-  options.window_packs = kUnlimited;
+  options.window_tensors = kUnlimited;
   options.window_bytes = kUnlimited;
-  options.prefetch_packs = 2;
+  options.prefetch_tensors = 2;
   return options;
 }
 
@@ -149,7 +149,7 @@ TEST(BackwardWindow, OutsideABackwardAllStay) {
 
 TEST(BackwardWindow, NothingComesBackSoonerHoweverManyBytesMay) {
   CoreOptions options = two_ahead();
-  options.window_packs = 1;
+  options.window_tensors = 1;
   options.prefetch_bytes = kUnlimited;
   test::Rig rig(options);
   std::vector<test::SaveRef> saves;

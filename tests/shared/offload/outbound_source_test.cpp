@@ -32,8 +32,8 @@ TEST(OutboundSource, ItStaysThoughTheProgramDropsItWhileItIsCopied) {
 TEST(OutboundSource, WhatBackwardComesToMuchLaterNeedNotStay) {
   const auto kept = [](const Mutant& mutant) {
     CoreOptions options = test::eager_options();
-    options.window_packs = kUnlimited;
-    options.prefetch_packs = 1;
+    options.window_tensors = kUnlimited;
+    options.prefetch_tensors = 1;
     Parts parts(options, mutant);
     std::vector<ParcelRef> parcels;
     for (int i = 0; i < 4; ++i) parcels.push_back(parts.send(parts.world.make(kBytes)));
@@ -64,7 +64,7 @@ TEST(OutboundSource, NoStreamWaitsForTheCopyOfAnotherPoolsSource) {
 
 TEST(OutboundSource, OneLargerThanTheWindowIsAloneInItHoweverSmallTheOthers) {
   CoreOptions options = test::eager_options();
-  options.window_packs = kUnlimited;
+  options.window_tensors = kUnlimited;
   options.window_bytes = kKiB;
   Parts parts(options);
   const ParcelRef tiny = parts.send(parts.world.make(1));

@@ -22,7 +22,7 @@ using Text = std::vector<std::string>;
 
 CoreOptions window(std::int64_t packs, std::int64_t bytes = kUnlimited) {
   CoreOptions options = test::eager_options();
-  options.window_packs = packs;
+  options.window_tensors = packs;
   options.window_bytes = bytes;
   return options;
 }

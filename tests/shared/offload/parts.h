@@ -91,7 +91,7 @@ class Parts {
   }
   // The window no longer covers anything.
   void evict() {
-    evict_before(sequence_ - 1 + static_cast<std::uint64_t>(context.options.window_packs));
+    evict_before(sequence_ - 1 + static_cast<std::uint64_t>(context.options.window_tensors));
   }
 
   TargetRef bring(const ParcelRef& parcel) {

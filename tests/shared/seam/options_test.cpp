@@ -30,22 +30,22 @@ TEST(Options, ComplaintsNameTheOptionItsBoundAndItsValue) {
     return complaint(options);
   };
   using O = CoreOptions;
-  EXPECT_EQ(with(&O::bytes_min, -1), "bytes_min should be at least 0 but is -1");
-  EXPECT_EQ(with(&O::window_packs, 0), "window_packs should be at least 1 but is 0");
+  EXPECT_EQ(with(&O::min_bytes, -1), "min_bytes should be at least 0 but is -1");
+  EXPECT_EQ(with(&O::window_tensors, 0), "window_tensors should be at least 1 but is 0");
   EXPECT_EQ(with(&O::window_bytes, -2), "window_bytes should be at least 0 but is -2");
   EXPECT_EQ(with(&O::prefetch_bytes, -3), "prefetch_bytes should be at least 0 but is -3");
-  EXPECT_EQ(with(&O::prefetch_packs, -1), "prefetch_packs should be at least 0 but is -1");
+  EXPECT_EQ(with(&O::prefetch_tensors, -1), "prefetch_tensors should be at least 0 but is -1");
   EXPECT_EQ(with(&O::hold_bytes, -4), "hold_bytes should be at least 0 but is -4");
   EXPECT_EQ(with(&O::host_warn_percent, -1), "host_warn_percent should be at least 0 but is -1");
 }
 
 TEST(Options, TheLeastValuesAreSound) {
   CoreOptions least;
-  least.bytes_min = 0;
-  least.window_packs = 1;
+  least.min_bytes = 0;
+  least.window_tensors = 1;
   least.window_bytes = 0;
   least.prefetch_bytes = 0;
-  least.prefetch_packs = 0;
+  least.prefetch_tensors = 0;
   least.hold_bytes = 0;
   least.host_warn_percent = 0;
   EXPECT_EQ(complaint(least), "");
@@ -60,11 +60,11 @@ TEST(Options, FerrysOwnDefaultsAreItsDocumentedBounds) {
   EXPECT_EQ(own.host_memory, HostMemory::kPinned);
   EXPECT_EQ(own.copy_streams, CopyStreams::kTwo);
   EXPECT_EQ(own.reload_pool, ReloadPool::kConsumer);
-  EXPECT_EQ(own.bytes_min, 1024);
-  EXPECT_EQ(own.window_packs, kUnlimited);
+  EXPECT_EQ(own.min_bytes, 1024);
+  EXPECT_EQ(own.window_tensors, kUnlimited);
   EXPECT_EQ(own.window_bytes, kHalfGiB);
   EXPECT_EQ(own.prefetch_bytes, kHalfGiB);
-  EXPECT_EQ(own.prefetch_packs, kUnlimited);
+  EXPECT_EQ(own.prefetch_tensors, kUnlimited);
   EXPECT_EQ(own.hold_bytes, kHalfGiB);
   EXPECT_EQ(own.host_warn_percent, 60);
   EXPECT_FALSE(own.keep_when_full);
@@ -84,11 +84,11 @@ TEST(Options, TrlHasItsPublishedDefaults) {
   EXPECT_EQ(trl.host_memory, HostMemory::kPinned);
   EXPECT_EQ(trl.copy_streams, CopyStreams::kOne);
   EXPECT_EQ(trl.reload_pool, ReloadPool::kCopyStream);
-  EXPECT_EQ(trl.bytes_min, 1024);
-  EXPECT_EQ(trl.window_packs, 5);
+  EXPECT_EQ(trl.min_bytes, 1024);
+  EXPECT_EQ(trl.window_tensors, 5);
   EXPECT_EQ(trl.window_bytes, kUnlimited);
   EXPECT_EQ(trl.prefetch_bytes, 0);
-  EXPECT_EQ(trl.prefetch_packs, kUnlimited);
+  EXPECT_EQ(trl.prefetch_tensors, kUnlimited);
   EXPECT_EQ(trl.hold_bytes, 0);
   EXPECT_EQ(trl.host_warn_percent, 60);
   EXPECT_FALSE(trl.keep_when_full);

@@ -21,8 +21,8 @@ SimulationOptions any_options() {
   SimulationOptions options;
   if (*in_range(0, 4) > 0) {
     options.offload.emplace();
-    options.offload->bytes_min = 0;
-    options.offload->window_packs = *in_range(1, 6);
+    options.offload->min_bytes = 0;
+    options.offload->window_tensors = *in_range(1, 6);
     options.offload->prefetch_bytes = *in_range(0, 8) * 1024;
   }
   options.training.steps = static_cast<std::size_t>(*in_range(0, 4));

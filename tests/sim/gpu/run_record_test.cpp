@@ -33,8 +33,8 @@ std::map<Idle, Time> by_reason(const RunRecord& record, OpKind kind) {
 SimulationOptions offloading() {
   SimulationOptions options;
   options.offload.emplace();
-  options.offload->bytes_min = 0;
-  options.offload->window_packs = 1;
+  options.offload->min_bytes = 0;
+  options.offload->window_tensors = 1;
   options.offload->prefetch_bytes = 4096;
   return options;
 }

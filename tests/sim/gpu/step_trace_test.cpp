@@ -48,7 +48,7 @@ TEST_F(StepTraceTest, AStepsTraceHasItsTimesItsCopiesAndItsMemory) {
   StepTrace trace(path_);
   SimulationOptions options;
   options.offload.emplace();
-  options.offload->window_packs = 1;
+  options.offload->window_tensors = 1;
   options.offload->prefetch_bytes = 4096;
   options.trace = &trace;
   const Simulation run = simulate(test::chain({.layers = 6}), test::tiny_hardware(), options);

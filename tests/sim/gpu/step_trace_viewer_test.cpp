@@ -86,8 +86,8 @@ TEST(StepTraceViewerTest, SlicesNestAndFlowsGoFromACopyToTheOneThatBringsItsByte
   StepTrace trace(path);
   SimulationOptions options;
   options.offload.emplace();
-  options.offload->bytes_min = 0;
-  options.offload->window_packs = 4;  // copies follow each other without a gap
+  options.offload->min_bytes = 0;
+  options.offload->window_tensors = 4;  // copies follow each other without a gap
   options.offload->prefetch_bytes = 1 << 20;
   options.training.steps = 2;
   options.trace = &trace;

@@ -40,7 +40,7 @@ class StreamLogTest : public ::testing::Test {
   static SimulationOptions moving() {
     SimulationOptions options;
     options.offload.emplace();
-    options.offload->window_packs = 1;
+    options.offload->window_tensors = 1;
     options.offload->prefetch_bytes = 4096;
     return options;
   }
@@ -48,7 +48,7 @@ class StreamLogTest : public ::testing::Test {
   static SimulationOptions published() {
     SimulationOptions options;
     options.offload = trl_options();
-    options.offload->window_packs = 1;
+    options.offload->window_tensors = 1;
     options.offload->copy_streams = CopyStreams::kTwo;
     return options;
   }

@@ -187,7 +187,7 @@ TEST(PipelineSimulationTest, APolicyNeedsLessOnItsStagesDevice) {
     PipelineOptions with = options(kGpipe, 4, 8);
     with.policies = {StagePolicy::kKeep, policy};
     with.offload.window_bytes = 0;
-    with.offload.bytes_min = 0;
+    with.offload.min_bytes = 0;
     const PipelineSimulation run = simulate_pipeline(staged, test::tiny_hardware(), with);
     SCOPED_TRACE(name(policy));
     expect_safe(run);
@@ -210,7 +210,7 @@ TEST(PipelineSimulationTest, WhatACheckpointedStageIsHandedMayMove) {
   PipelineOptions with = options(kGpipe, 2, 5);
   with.policies.assign(2, StagePolicy::kCheckpointOffload);
   with.offload.window_bytes = 0;
-  with.offload.window_packs = 1;
+  with.offload.window_tensors = 1;
   const PipelineSimulation run = simulate_pipeline(staged, test::tiny_hardware(), with);
   expect_safe(run);
   EXPECT_EQ(run.devices[0].d2h_bytes, 0);  // its input is the program's

@@ -74,7 +74,7 @@ TEST(SimulationTest, KeepingEverythingByHand) {
 // it comes back, until 4220, and computing waits for it again; 300 ns of backward follow.
 TEST(SimulationTest, MovingOneTensorAtOnceByHand) {
   SimulationOptions options = moving_one();
-  options.offload->window_packs = 1;
+  options.offload->window_tensors = 1;
   const Simulation result = run(chain(), options);
   expect_clean(result);
   EXPECT_EQ(result.step_ns, 2148 + 10 + 4 + 10 + 2048 + 300);
@@ -140,16 +140,16 @@ TEST(SimulationTest, CopiesSlowKernelsForWhatTheyTakeOfTheMemory) {
 
 TEST(SimulationTest, WhateverMovesTheGradientsAreThoseOfKeeping) {
   const Simulation keep = run(chain(12));
-  for (const std::int64_t window_packs : {1, 3, 5}) {
+  for (const std::int64_t window_tensors : {1, 3, 5}) {
     for (const std::int64_t prefetch_bytes : {std::int64_t{0}, kUnlimited}) {
       SimulationOptions options;
       options.offload.emplace();
-      options.offload->window_packs = window_packs;
+      options.offload->window_tensors = window_tensors;
       options.offload->prefetch_bytes = prefetch_bytes;
       const Simulation moved = run(chain(12), options);
       expect_clean(moved);
       EXPECT_EQ(moved.gradients, keep.gradients);
-      EXPECT_EQ(moved.statistics.reloaded_count, 12 - window_packs);  // the input never left
+      EXPECT_EQ(moved.statistics.reloaded_count, 12 - window_tensors);  // the input never left
     }
   }
 }
@@ -228,7 +228,7 @@ TEST(SimulationTest, AFailedStepLeavesNothingAndItsErrorHasALine) {
   program.codes[program.main].statements[1].line = 12;
   SimulationOptions options;
   options.offload = trl_options();
-  options.offload->window_packs = 1;
+  options.offload->window_tensors = 1;
   const Simulation result = run(program, options);
   ASSERT_EQ(result.errors.size(), 1u);
   EXPECT_EQ(result.errors[0].line, 12u);
@@ -240,14 +240,14 @@ TEST(SimulationTest, AFailedStepLeavesNothingAndItsErrorHasALine) {
 TEST(SimulationTest, AnOptionWithoutSenseIsRefused) {
   SimulationOptions options;
   options.offload.emplace();
-  options.offload->window_packs = 0;
+  options.offload->window_tensors = 0;
   EXPECT_THROW(run(chain(), options), std::invalid_argument);
 }
 
 TEST(SimulationTest, AMutatedRunIsCaught) {
   SimulationOptions options;
   options.offload = trl_options();
-  options.offload->window_packs = 1;
+  options.offload->window_tensors = 1;
   options.mutation = Mutation{Step::kConsume, Bend::kDrop};
   const Simulation result = run(chain(8), options);
   ASSERT_FALSE(result.hazards.empty());

@@ -181,7 +181,7 @@ TEST(Report, SaysInWordsWhatAProgramIs) {
   trial.recipe.failure = StepFailure::kBackwardRaises;
   trial.recipe.failing_layer = 3;
   trial.options.host_memory = HostMemory::kPageable;
-  trial.options.bytes_min = 0;
+  trial.options.min_bytes = 0;
   trial.options.window_bytes = 4096;
   trial.options.prefetch_bytes = 0;
   trial.options.hold_bytes = 0;

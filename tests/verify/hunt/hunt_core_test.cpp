@@ -29,8 +29,8 @@ class Core {
 
 HuntedScheduler core(Rules rules = {}) {
   CoreOptions options;
-  options.bytes_min = 0;
-  options.window_packs = 1;
+  options.min_bytes = 0;
+  options.window_tensors = 1;
   options.prefetch_bytes = 4096;
   HuntedScheduler scheduler = hunted<Core>("core-of-mine", options, rules);
   scheduler.survives_failures = true;

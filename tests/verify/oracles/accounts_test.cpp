@@ -32,7 +32,7 @@ std::string complaint(const CoreOptions& given, const CoreOptions& told) {
 
 CoreOptions all_move() {
   CoreOptions options;
-  options.bytes_min = 0;
+  options.min_bytes = 0;
   options.window_bytes = 0;
   return options;
 }

@@ -138,7 +138,7 @@ TEST_F(WayBackTest, WhatThatTaskWillUnpackComesAheadAsFarAsTheBoundGoes) {
 
 TEST_F(WayBackTest, LooksNoFurtherThanItsWindowAndItsRun) {
   options_.prefetch_bytes = 1000;
-  options_.prefetch_packs = 2;
+  options_.prefetch_tensors = 2;
   pack(100, 1);
   std::vector<WatchedSave*> run;
   for (int i = 0; i < 5; ++i) run.push_back(&pack(100, 2));

@@ -41,7 +41,7 @@ TEST(TryCore, AFailureIsToldOrDoesNotShow) {
 TEST(TryCore, AStashOfSmallTensorsIsBoundedToo) {
   Trial trial;
   trial.recipe.layers.resize(10);
-  trial.options.window_packs = 1;
+  trial.options.window_tensors = 1;
   trial.options.window_bytes = 0;
   Subject unbounded;
   unbounded.rules = Rules::without(Rule::kBoundStash);

@@ -37,7 +37,7 @@ class Ferry:
 
     def plan(self, program, *words):
         """The last row of the table; None where nothing fits."""
-        ran = self.run("plan", program, "--hardware", "h100", "--optimizer", "none", "--steps", 1,
+        ran = self.run("plan", program, "--card", "h100", "--optimizer", "none", "--steps", 1,
                        "--json", *words,
                        good=(0, NOTHING_FITS))
         return json.loads(ran.stdout)["rows"][-1] if ran.returncode == 0 else None

@@ -69,7 +69,7 @@ step="gpt --preset gpt2 --batch 8"
 $BIN/ferry calibrate --device cuda --rounds 5 --kernels kernels.json --times ops.jsonl \\
   -o card.toml $step >/dev/null
 $BIN/ferry train $step --device cuda --capture step.jsonl >/dev/null
-$BIN/ferry simulate step.jsonl --hardware card.toml --times ops.jsonl --optimizer none --steps 1 \\
+$BIN/ferry simulate step.jsonl --card card.toml --times ops.jsonl --optimizer none --steps 1 \\
   --policy keep --json >simulated.json
 $PYTHON - >summary.md <<'PYTHON'
 import json

@@ -134,7 +134,7 @@ TEST(TrainingLoopTest, TheFiguresAreTheLastStepsAlone) {
 TEST(TrainingLoopTest, AnOffloadedStepsStatisticsAreItsOwn) {
   SimulationOptions options;
   options.offload.emplace();
-  options.offload->window_packs = 1;
+  options.offload->window_tensors = 1;
   options.training.steps = 1;
   const Simulation one = simulate(test::chain({.layers = 6}), test::tiny_hardware(), options);
   options.training.steps = 4;
