@@ -172,27 +172,28 @@ PARTS = [
     part("a value with a function", 3, "struct A {", "  int a = 0;", "  int f() const;", "};"),
 ]
 
-GLOSSARY = "| word | what it means | not |\n|---|---|---|\n| budget | what a plan fits in | limit |\n"
+GLOSSARY = """| word | what it means | not |
+|---|---|---|
+| budget | what a plan fits in | limit |
+"""
+OPTION = "real/include/ferry/a.h"
+OF_PYTHON = "def f(*, budget=1,\n      limit=2):\n  pass\n"
 
 
 def worded(name, path, text, *lines):
-    """An option in a tree with a glossary, in the room of its file or, where it is Python, in none.
-    """
-    room = "real/include" if path.startswith("real/include/") else path.rpartition("/")[0]
-    namespace = "ferry::cli" if room == "cli" else "ferry"
-    table = alone({}) if path.endswith(".py") else rooms(f"{room} : {namespace} :")
+    """An option in a tree with a glossary, in the room of its file; Python's is in none."""
+    room = "real/include" if path == OPTION else path.rpartition("/")[0]
+    table = alone({}) if path.endswith(".py") else rooms(f"{room} : ferry :")
     return Case(name, {**table, "docs/glossary.md": GLOSSARY, path: text},
                 [f"{path}:{line}" for line in lines])
 
 
 WORDS = [
-    worded("an option of the command", "cli/a.h", 
-           header('f("a");', 'add_option("-l,--a-limit");', namespace="ferry::cli"), 2),
-    worded("one of C++", "real/include/ferry/a.h", header("TORCH_ARG(std::map<A, B>, limit) = 1;"), 1),
-    worded("one of the core", "shared/seam/options.h", header("  std::int64_t limit_bytes = 1;"), 1),
-    worded("one of Python", "python/torch_ferry/a.py", "def f(*, budget=1,\n      limit=2):\n  pass\n", 2),
-    worded("another word", "cli/a.h",
-           header('add_flag("--budget");', 'add_flag("--limits");', namespace="ferry::cli")),
+    worded("an option of the command", "cli/a.h", header("", 'add_option("-l,--a-limit");'), 2),
+    worded("one of C++", OPTION, header("TORCH_ARG(std::map<A, B>, limit) = 1;"), 1),
+    worded("one of the core", "shared/seam/options.h", header("  int limit_bytes = 1;"), 1),
+    worded("one of Python", "python/torch_ferry/a.py", OF_PYTHON, 2),
+    worded("another word", "cli/a.h", header('add_flag("--budget");', 'add_flag("--limits");')),
 ]
 
 UNFORMATTED = fault("formatting", header("int  x;", "int y;"), 1)._replace(formatted=True)
