@@ -24,7 +24,7 @@ class Blocks final : public Pieces {
  public:
   explicit Blocks(verify::Ledger& ledger) : ledger_(ledger) {}
   std::optional<std::string> take() override {
-    const std::optional<verify::Block> block = ledger_.take();
+    const std::optional<verify::ProgramRange> block = ledger_.take();
     if (!block) return std::nullopt;
     return to_text(*block);
   }

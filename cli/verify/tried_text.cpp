@@ -36,9 +36,11 @@ verify::Coverage coverage_from(const Json& json) {
   return coverage;
 }
 
-std::string to_text(const verify::Block& block) { return Json{block.first, block.end}.dump(); }
+std::string to_text(const verify::ProgramRange& block) {
+  return Json{block.first, block.end}.dump();
+}
 
-verify::Block block_from(std::string_view text) {
+verify::ProgramRange block_from(std::string_view text) {
   const Json json = Json::parse(text);
   return {json.at(0).get<std::uint64_t>(), json.at(1).get<std::uint64_t>()};
 }

@@ -14,8 +14,8 @@ namespace ferry::cli {
 nlohmann::json to_json(const verify::Coverage& coverage);
 verify::Coverage coverage_from(const nlohmann::json& json);
 
-std::string to_text(const verify::Block& block);
-verify::Block block_from(std::string_view text);
+std::string to_text(const verify::ProgramRange& block);
+verify::ProgramRange block_from(std::string_view text);
 
 // Of a failure, all but the hazard, which a report finds again.
 std::string to_text(const verify::TriedBlock& tried);
