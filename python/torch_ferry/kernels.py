@@ -35,6 +35,44 @@ HALVES = (torch.bfloat16, torch.float16)
 _pytorchs = F.scaled_dot_product_attention
 
 
+_in_math = False
+
+
+def adds_mask_in_place():
+    """Whether PyTorch's own attention runs, made of operators: it adds the mask in place, unless
+    tensors are of a subclass, as fake ones are (areAnyTensorSubclassLike)."""
+    return _in_math
+
+
+@contextlib.contextmanager
+def _math():
+    global _in_math
+    before, _in_math = _in_math, True
+    try:
+        yield
+    finally:
+        _in_math = before
+
+
+class CpuKernels(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is _pytorchs:
+            return _by_cpu(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def _by_cpu(*args, **kwargs):
+    with _math():
+        return _pytorchs(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def of_cpu():
+    """On the CPU PyTorch picks its own kernel."""
+    with CpuKernels(), mock.patch.object(F, "scaled_dot_product_attention", _by_cpu):
+        yield
+
+
 @contextlib.contextmanager
 def picked():
     """Functions of PyTorch's that call attention themselves hide it from a mode, and find ours."""
@@ -83,9 +121,10 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
         raise RuntimeError("no attention kernel that is enabled takes these tensors")
     if attn_mask is not None:
         attn_mask = _as_bias(attn_mask, query.dtype)
-    return aten._scaled_dot_product_attention_math(
-        query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale,
-        enable_gqa=enable_gqa)[0]
+    with _math():
+        return aten._scaled_dot_product_attention_math(
+            query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale,
+            enable_gqa=enable_gqa)[0]
 
 
 def prefers_cudnn():

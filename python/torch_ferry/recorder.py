@@ -48,7 +48,7 @@ class Recorder:
             yield
 
     def _kernels(self):
-        return contextlib.nullcontext() if self.device == "cpu" else kernels.picked()
+        return kernels.of_cpu() if self.device == "cpu" else kernels.picked()
 
     # The step.
 

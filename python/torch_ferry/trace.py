@@ -26,6 +26,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from . import progress
 from .asking import asking_line
 from .costs import cost
+from .kernels import adds_mask_in_place
 from .known import carry, read_in_cxx
 from .once import runs_once
 from .op_call import tensors_in, tensors_of
@@ -185,6 +186,8 @@ class Trace(TorchDispatchMode):
 
     def _as_of_no_subclass(self, func, args):
         """The call that a formula of C++ makes where tensors are PyTorch's own."""
+        if func is aten.add.Tensor and adds_mask_in_place():
+            return aten.add_.Tensor, args  # the mask
         if self.open is None or func not in IN_PLACE or self.open[1].is_pythons:
             return func, args
         before = self.sink[-1] if self.sink else None

@@ -211,7 +211,6 @@ microbatches = 2
 
 TEST_F(PipelinePlanTest, WrongUsageIsTwo) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"--microbatches 4", "--microbatches requires --stages"},
       {"--relay-skips", "--relay-skips requires --stages"},
       {"--stages 0", "--stages: "},
       {"--stages 2 --microbatches 0", "--microbatches: "},

@@ -34,7 +34,7 @@ const std::string kPlan = R"({
   "hardware": "rtx4090",
   "policy": "mixed",
   "alloc_conf": "expandable_segments:True",
-  "options": {"window_tensors":5,"min_bytes":-1},
+  "options": {"window_packs":5,"bytes_min":-1},
   "predicted": {"peak":1,"reserved":2,"host":3,"step_ns":4},
   "segments": [
     {"name":"h.0","recompute":true},
@@ -63,7 +63,7 @@ const std::string kStaged = R"({
   "schedule": "1f1b",
   "devices": 1,
   "chunks": 4,
-  "options": {"window_tensors":5,"min_bytes":-1},
+  "options": {"window_packs":5,"bytes_min":-1},
   "predicted": {"peak":1,"reserved":2,"host":3,"step_ns":4},
   "stages": [{"units":2,"first_unit":"begin","last_unit":"h.0","policy":"keep"}]
 }

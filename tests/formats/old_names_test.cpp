@@ -8,17 +8,18 @@
 namespace ferry {
 namespace {
 
-constexpr OldName kNames[] = {{"--card", "--card"}, {"--microbatches", "--microbatches"}};
+constexpr OldName kNames[] = {{"--hardware", "--card"}, {"--chunks", "--microbatches"}};
 
 TEST(OldNames, AreReplacedAndTold) {
-  const NewNames found = with_new_names({"gpt2", "--card", "h100", "--microbatches=4"}, kNames);
+  const NewNames found = with_new_names({"gpt2", "--hardware", "h100", "--chunks=4"}, kNames);
   EXPECT_EQ(found.words, (std::vector<std::string>{"gpt2", "--card", "h100", "--microbatches=4"}));
   ASSERT_EQ(found.notes.size(), 2U);
-  EXPECT_EQ(found.notes[0], "--card is called --card now; the old name goes with the next version");
+  EXPECT_EQ(found.notes[0],
+            "--hardware is called --card now; the old name goes with the next version");
 }
 
 TEST(OldNames, WhatOnlyBeginsOrEndsLikeOneIsLeft) {
-  const std::vector<std::string> words = {"--card-x", "hardware", "--card", "--"};
+  const std::vector<std::string> words = {"--hardware-x", "hardware", "--card", "--"};
   const NewNames found = with_new_names(words, kNames);
   EXPECT_EQ(found.words, words);
   EXPECT_TRUE(found.notes.empty());

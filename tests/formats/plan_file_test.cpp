@@ -47,7 +47,7 @@ TEST(PlanFileTest, TheFileIsForPeopleToo) {
   "program": {"name":"gpt2","digest":"0123456789abcdef"},
   "hardware": "rtx4090",
   "policy": "offload-prefix",
-  "options": {"window_tensors":5,"min_bytes":-1},
+  "options": {"window_packs":5,"bytes_min":-1},
   "predicted": {"peak":1,"reserved":2,"host":3,"step_ns":4},
   "entries": [
     {"pack":0,"op":"MmBackward0","dtype":"bf16","shape":[2,3],"strides":[1,2],"group":7,"decision":"keep"},

@@ -53,7 +53,7 @@ TEST(StagedPlanTest, TheFileIsForPeopleToo) {
   "schedule": "1f1b",
   "devices": 2,
   "chunks": 4,
-  "options": {"window_tensors":5,"min_bytes":-1},
+  "options": {"window_packs":5,"bytes_min":-1},
   "predicted": {"peak":1,"reserved":2,"host":3,"step_ns":4},
   "stages": [
     {"units":2,"first_unit":"begin","last_unit":"h.0","policy":"checkpoint+offload"},
