@@ -33,7 +33,9 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 using c10::CachingAllocator::AcceleratorAllocatorConfig;
 
 // Settings keep these until they are set again.
-const char* const kUsual = "expandable_segments:False,large_segment_size_mb:20";
+const char* const kUsual = kHasLargeSegments
+                               ? "expandable_segments:False,large_segment_size_mb:20"
+                               : "expandable_segments:False,max_non_split_rounding_mb:20";
 
 std::vector<MemoryEvent>& recorded() {
   static std::vector<MemoryEvent> events;
@@ -238,7 +240,9 @@ TorchConf torch_conf(const std::string& text) {
   using Config = AcceleratorAllocatorConfig;
   AllocConf& conf = result.conf;
   conf.expandable_segments = Config::use_expandable_segments();
+#if TORCH_VERSION_MINOR >= 11
   conf.large_segment_bytes = static_cast<std::int64_t>(Config::large_segment_size());
+#endif
   if (Config::max_split_size() != std::numeric_limits<std::size_t>::max()) {
     conf.max_split_bytes = static_cast<std::int64_t>(Config::max_split_size());
   }

@@ -5,6 +5,8 @@
 // process's. It begins empty, with options of its own.
 #pragma once
 
+#include <torch/version.h>
+
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -60,5 +62,8 @@ struct TorchConf {
   AllocConf conf;  // without the fraction
 };
 TorchConf torch_conf(const std::string& text);
+
+// Whether PyTorch has the option large_segment_size_mb; before, it was 20.
+inline constexpr bool kHasLargeSegments = TORCH_VERSION_MINOR >= 11;
 
 }  // namespace ferry::vgpu

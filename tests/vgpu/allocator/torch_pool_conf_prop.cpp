@@ -40,6 +40,7 @@ std::string draw_option() {
       {"expandable_segments", "large_segment_size_mb", "max_split_size_mb",
        "max_non_split_rounding_mb", "roundup_power2_divisions", "garbage_collection_threshold",
        "per_process_memory_fraction", "backend", "pinned_num_register_threads", "nothing", ""});
+  if (name == "large_segment_size_mb" && !kHasLargeSegments) return "";
   std::string value = draw_number();
   if (name == "expandable_segments") value = one_of({"True", "False", "true", value});
   if (name == "backend") value = one_of({"native", value});

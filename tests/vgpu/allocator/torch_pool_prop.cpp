@@ -87,7 +87,7 @@ Setting draw_setting() {
   std::int64_t large_mb = 20;
   const bool expandable = one_in(3);
   if (expandable) add("expandable_segments:True");
-  if (one_in(4)) {
+  if (kHasLargeSegments && one_in(4)) {
     large_mb = expandable ? 2 * *within(6, 20) : *within(11, 40);
     add("large_segment_size_mb:" + std::to_string(large_mb));
   }
