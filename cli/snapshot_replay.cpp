@@ -61,11 +61,12 @@ nlohmann::ordered_json to_json(const sim::SnapshotReplay& replay) {
   return json;
 }
 
-// A snapshot does not say which PyTorch wrote it: as the first whose allocator does the same, or as
-// the newest.
+// A snapshot does not say which PyTorch wrote it: as the first whose allocator does the same, else
+// as one for which the start is not known, else as the newest. (For 2.12 the start of a history
+// that begins in the middle is never known: to count that would hide every difference.)
 sim::SnapshotReplay replay_as_any_torch(MemorySnapshot& snapshot, const std::string& path) {
   ProgressLine progress;
-  std::optional<sim::SnapshotReplay> newest;
+  std::optional<sim::SnapshotReplay> told;
   for (const EqualBlocks equal :
        {EqualBlocks::kOldestSegment, EqualBlocks::kLowestAddress, EqualBlocks::kOldestBlock}) {
     snapshot.conf.equal_blocks = equal;
@@ -74,9 +75,10 @@ sim::SnapshotReplay replay_as_any_torch(MemorySnapshot& snapshot, const std::str
         [&](std::size_t done, std::size_t all) { progress.show(done, all, "entries"); });
     progress.clear();
     if (!replay.difference) return replay;
-    if (!newest) newest = std::move(replay);
+    const bool better = told && replay.start_unknown && equal != EqualBlocks::kOldestBlock;
+    if (!told || (better && !told->start_unknown)) told = std::move(replay);
   }
-  return *newest;
+  return *told;
 }
 
 }  // namespace

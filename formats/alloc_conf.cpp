@@ -262,8 +262,9 @@ EqualBlocks equal_blocks_of(std::string_view torch) {
   const auto [dot, error] = std::from_chars(torch.data(), end, major);
   const bool version = error == std::errc{} && dot != end && *dot == '.' &&
                        std::from_chars(dot + 1, end, minor).ec == std::errc{};
-  if (!version || major > 2 || minor >= 13) return EqualBlocks::kOldestSegment;
-  return minor == 12 ? EqualBlocks::kOldestBlock : EqualBlocks::kLowestAddress;
+  if (!version || std::pair(major, minor) >= std::pair(2, 13)) return EqualBlocks::kOldestSegment;
+  return std::pair(major, minor) == std::pair(2, 12) ? EqualBlocks::kOldestBlock
+                                                     : EqualBlocks::kLowestAddress;
 }
 
 std::int64_t AllocConf::divisions_for(std::int64_t bytes) const {

@@ -7,6 +7,7 @@
 
 #include "cli/console/exit_codes.h"
 #include "formats/program_file.h"
+#include "scenarios/programs.h"
 #include "tests/cli/plan_folder.h"
 
 namespace ferry::cli {
@@ -50,6 +51,19 @@ TEST_F(PlanCapturedTest, TheScriptsTrainingIsPlanned) {
   EXPECT_NE(table.find("the state of adamw (the script's); the step is 2 micro-batches"),
             std::string::npos)
       << table;
+}
+
+// 2.13 takes other blocks than 2.11, and what this offload reserves is more than what `keep` does.
+TEST_F(PlanCapturedTest, TheAllocatorIsThatOfItsPyTorch) {
+  Program program = load_program(find_program("mixtral-block"));
+  const auto is_useless = [&](const char* torch) {
+    program.about = {{"torch", torch}};
+    write("of.jsonl", to_text(program));
+    const Result result = ferry("plan of.jsonl --card a100 --policy offload --json --unchecked");
+    return nlohmann::json::parse(result.out)["rows"][0]["useless"].get<bool>();
+  };
+  EXPECT_FALSE(is_useless("2.11.0"));
+  EXPECT_TRUE(is_useless("2.15.0"));
 }
 
 TEST_F(PlanCapturedTest, WhatIsTypedCounts) {

@@ -10,6 +10,7 @@
 
 #include "formats/error.h"
 #include "formats/nearest.h"
+#include "formats/old_names.h"
 #include "scenarios/paths.h"
 
 namespace ferry::vgpu {
@@ -198,10 +199,11 @@ std::optional<Options> parse_options(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw InputError("ferry run", 0, std::string(error.what()) + " (ferry run --help)");
   }
-  if (app.count("--hardware") > 0) {  // for one version
-    std::fputs(
-        "ferry run: --hardware is called --card now; the old name goes with the next version\n",
-        stderr);
+  constexpr OldName kOldName[] = {{"--hardware", "--card"}};
+  if (app.count("--hardware") > 0) {
+    for (const std::string& note : with_new_names({"--hardware"}, kOldName).notes) {
+      std::fputs(("ferry run: " + note + "\n").c_str(), stderr);
+    }
   }
   options.script = script_of(app.remaining(), app);
   for (const std::string& card : cards) options.cards.push_back(card_of(card));

@@ -61,11 +61,13 @@ TEST_F(DevicePoolOptionsTest, OfEqualBlocksEachPyTorchTakesAnother) {
     const std::uint64_t address = pool->allocate(60 * kMiB, kMain)->address();
     return std::find(addresses.begin(), addresses.end(), address) - addresses.begin();
   };
+  EXPECT_EQ(taken(equal_blocks_of("1.13.1")), 2);
   EXPECT_EQ(taken(equal_blocks_of("2.10.0")), 2);
   EXPECT_EQ(taken(equal_blocks_of("2.11.0+cu130")), 2);
   EXPECT_EQ(taken(equal_blocks_of("2.12.1")), 1);
   EXPECT_EQ(taken(equal_blocks_of("2.13.0")), 0);
   EXPECT_EQ(taken(equal_blocks_of("2.15.0")), 0);
+  EXPECT_EQ(taken(equal_blocks_of("3.0.0")), 0);
   EXPECT_EQ(taken(equal_blocks_of("")), 0);
 }
 
