@@ -295,7 +295,10 @@ void add_pipeline_options(CLI::App& command, PipelineArguments& arguments, Conte
     }
     return values;
   };
-  context.values[command.get_option("--schedule")] = [] {
+  CLI::Option* schedule = command.get_option("--schedule");
+  schedule->description(schedule->get_description() +
+                        "; with --stages: gpipe, 1f1b, interleaved (default: all that may be)");
+  context.values[schedule] = [] {
     Values values{names_of(kScheduleNames)};
     values.names.insert(values.names.end(), {"fbfb", "ffbb"});
     return values;

@@ -32,7 +32,7 @@ MicrobatchOrder order_of(const std::vector<std::string>& schedules) {
                                          MicrobatchOrder::kOneForwardOneBackward};
   if (schedules.empty()) return kOrders[0];
   if (schedules.size() > 1) {
-    throw InputError("--schedule", 0, "expected one: several are a pipeline's, with --stages");
+    throw InputError("--schedule", 0, "expected one: several are for `ferry plan --stages`");
   }
   return kOrders[choice("--schedule", schedules.front(), kOrderNames)];
 }
@@ -130,14 +130,12 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
   command.add_option("--microbatches", arguments.microbatches, "Forwards and backwards in a step")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
-  CLI::Option* schedule =
-      command
-          .add_option("--schedule", arguments.schedules,
-                      "Of micro-batches: fbfb (the default), ffbb, 1f1b; of a pipeline's: gpipe, "
-                      "1f1b, interleaved (default: all that may be)")
-          ->type_name("NAME")
-          ->delimiter(',')
-          ->allow_extra_args(false);
+  CLI::Option* schedule = command
+                              .add_option("--schedule", arguments.schedules,
+                                          "Of micro-batches: fbfb (the default), ffbb, 1f1b")
+                              ->type_name("NAME")
+                              ->delimiter(',')
+                              ->allow_extra_args(false);
   command
       .add_option(
           "--times", arguments.times,

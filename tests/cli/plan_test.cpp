@@ -265,7 +265,7 @@ TEST_F(PlanTest, WrongUsageIsTwo) {
       {"--budget -5", "--budget: expected a size"},
       {"--optimizer lion", "--optimizer: expected none, sgd, momentum, adam or adamw, got 'lion'"},
       {"--schedule zigzag", "--schedule: expected fbfb, ffbb or 1f1b, got 'zigzag'"},
-      {"--schedule fbfb,1f1b", "--schedule: expected one: several are a pipeline's"},
+      {"--schedule fbfb,1f1b", "--schedule: expected one: several are for `ferry plan --stages`"},
       {"--microbatches 0", "--microbatches: "},
       {"--microbatches 4097", "--microbatches: "},
   };
