@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "formats/line_source.h"
-#include "sim/check/trace_check.h"
+#include "sim/check/log_check.h"
 
 namespace ferry::bench {
 namespace {
@@ -87,7 +87,7 @@ void check(benchmark::State& state, bool idle) {
     Lines text(training(state.range(0), idle));
     std::istream in(&text);
     LineSource lines(in, "log");
-    const check::TraceReport report = check::check_trace(lines);
+    const check::LogReport report = check::check_log(lines);
     if (report.lines != static_cast<std::uint64_t>(state.range(0))) state.SkipWithError("lines");
     remembered = report.remembered;
   }
@@ -123,7 +123,7 @@ void BM_Arguments(benchmark::State& state) {
     });
     std::istream in(&text);
     LineSource lines(in, "log");
-    benchmark::DoNotOptimize(check::check_trace(lines));
+    benchmark::DoNotOptimize(check::check_log(lines));
   }
   report(state, 2 * state.range(0));
 }

@@ -1,4 +1,4 @@
-"""The tables of docs/planning.md about `best`: how far it is from what no plan is below.
+"""The tables of bench/results about `best`: how far its plans are from the lower bound.
 
     python bench/plan_tables.py PROGRAM grid [--allocated] [--programs gpt2] [--cards h100]
                                                               shipped programs on three cards

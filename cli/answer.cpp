@@ -19,7 +19,7 @@ std::int64_t others(const KindBytes& kinds) {
   return kinds[MemoryKind::kBuffer] + kinds[MemoryKind::kInput] + kinds[MemoryKind::kWorkspace];
 }
 
-// The fastest of the rows that are faster than `best` and do not fit.
+// Returns the fastest row that is faster than `best` but does not fit; null if there is none.
 const plan::PolicyRow* faster(const plan::PlanResult& result, const plan::PolicyRow& best) {
   const plan::PolicyRow* found = nullptr;
   for (const plan::PolicyRow& row : result.rows) {
@@ -30,23 +30,25 @@ const plan::PolicyRow* faster(const plan::PlanResult& result, const plan::Policy
   return found;
 }
 
-// The GPU waits for the host where operators end sooner than the next ones are issued.
+// Warns if the GPU waits for the host for at least a tenth of the step: operators end before the
+// host has issued the next ones.
 std::string host_bound(const Hardware& hardware, const sim::Simulation& run) {
   const sim::Time idle = idle_for_host_ns(run);
   if (idle < run.step_ns / 10) return "";
   return fmt::format(
-      " For {} of it the GPU waits for the host, which takes {} to issue an operator.",
+      " For {} of each step the GPU waits for the host, which takes {} to issue an operator.",
       format_time(idle), format_time(hardware.launch_ns));
 }
 
 std::string pinning(const Hardware& hardware, const sim::Simulation& run) {
   if (run.host_peak_bytes == 0 || hardware.pin_bytes_per_us == 0) return "";
   const std::int64_t us = run.host_peak_bytes / hardware.pin_bytes_per_us;
-  return fmt::format(" Pinning {} of host memory takes some {}, once.",
+  return fmt::format(" Pinning {} of host memory takes about {}, once.",
                      format_bytes(run.host_peak_bytes), format_time(us * 1000));
 }
 
-// Of a row of another allocator than asked for: how to have it, and what there is without it.
+// If the row uses other allocator options than the request: says how to set them, and which policy
+// to use without them.
 std::string allocator(const PolicyRequest& request, const plan::PlanResult& result,
                       const plan::PolicyRow& row) {
   if (row.alloc_conf == to_string(request.plan.alloc_conf)) return "";
@@ -57,9 +59,10 @@ std::string allocator(const PolicyRequest& request, const plan::PlanResult& resu
     if (each.alloc_conf == row.alloc_conf || !each.is_answer() || !each.has_plan()) continue;
     if (!next || each.simulation.step_ns < next->simulation.step_ns) next = &each;
   }
-  if (!next) return text + ": without it nothing fits.";
+  if (!next) return text + "; nothing fits without it.";
   const std::int64_t slowdown = plan::slowdown_permille(next->simulation.step_ns, result.keep_ns);
-  return text + fmt::format("; without it use {}: {}.", next->policy, thousandths(slowdown));
+  return text + fmt::format("; without it, use {}: {} of keep's time.", next->policy,
+                            thousandths(slowdown));
 }
 
 std::string use(const PolicyRequest& request, const plan::PlanResult& result,
@@ -81,20 +84,21 @@ std::string use(const PolicyRequest& request, const plan::PlanResult& result,
   return text;
 }
 
-// What --times did not say: an answer by the roofline must not pass for a measured one.
+// Says how many times were measured if --times covers less than half of the operators: an answer
+// from estimated times must not look like a measured one.
 std::string unmeasured(const PolicyRequest& request) {
   const TimesUsed& used = request.times_used;
   if (request.times.empty() || used.all == 0 || used.measured * 2 >= used.all) return "";
   const std::string how =
       used.measured + used.scaled == 0
           ? fmt::format(
-                "None of these times was measured: --times has none of the {} operators as "
-                "they are called here",
+                "None of these times was measured: --times has none of the {} operators with "
+                "these arguments",
                 used.all)
-          : fmt::format("{} of the {} operators' times were measured as they are called here{}",
+          : fmt::format("{} of the {} operators' times were measured with these arguments{}",
                         used.measured, used.all,
                         used.scaled == 0 ? "" : fmt::format(", {} scaled", used.scaled));
-  return fmt::format(" {}; the {} by what {} can do.", how,
+  return fmt::format(" {}; the {} estimated from the rates of {}.", how,
                      used.measured + used.scaled == 0 ? "times are" : "others are",
                      request.hardware.name);
 }

@@ -1,6 +1,7 @@
-// What `ferry plan` says in the end: what to use, what it costs, and why nothing faster fits; where
-// nothing fits, what the least memory is made of and what would help. And of each row, what is in
-// memory at its peak, by kind.
+// The answer at the end of `ferry plan`, and the table of peak memory by kind.
+//
+// The answer names the policy to use, what it costs, and why nothing faster fits. If nothing fits,
+// it says what the smallest plan's memory consists of and what would help (cli/nothing_fits.h).
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,19 @@
 
 namespace ferry::cli {
 
-// A line for each row: the least capacity that it runs at, and its peak by kind.
+// A line for each row that ran: its peak memory by kind.
 std::string kinds_table(const plan::PlanResult& result);
-// {"parameters": bytes, …}: they add up to the row's device_peak_bytes.
+// Returns {"parameters": bytes, …}. The values add up to the row's device_peak_bytes.
 nlohmann::ordered_json kinds_json(const sim::KindBytes& kinds);
 
-// "1.218" of 1218.
+// Formats 1218 as "1.218".
 std::string thousandths(std::int64_t of);
 
-// Of a step: neither computing nor waiting for copies. The host had not issued the next kernel, or
-// waited itself.
+// Time in a step when the GPU neither computes nor waits for copies: the host had not issued the
+// next kernel, or was waiting itself.
 sim::Time idle_for_host_ns(const sim::Simulation& run);
 
-// One sentence or a few, without a line's end; empty: the search was stopped, or a row failed.
+// Returns a few sentences without a final line end. Empty if the search was stopped or no row ran.
 std::string answer(const PolicyRequest& request, const plan::PlanResult& result);
 
 }  // namespace ferry::cli

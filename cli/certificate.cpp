@@ -14,7 +14,7 @@ namespace ferry::cli {
 
 namespace {
 
-// How much longer a step takes than the bound, in thousandths of it, rounded up.
+// Returns how much longer a step takes than the bound, in thousandths of the bound, rounded up.
 std::int64_t permille_above(sim::Time step_ns, sim::Time bound_ns) {
   return bound_ns <= 0 ? 0 : sim::permille(step_ns - bound_ns, bound_ns, sim::Round::kUp);
 }
@@ -23,8 +23,8 @@ std::optional<sim::Time> bound_of(const plan::PlanResult& result) {
   return result.certificate ? result.certificate->step_ns : std::nullopt;
 }
 
-// The fastest row that fits and that the core carries out: the bound is of such. `expandable`: the
-// one under expandable segments as well.
+// Returns the fastest row that fits and that Ferry's core runs: the bound holds for such rows only.
+// With `expandable`, the row under expandable segments counts too.
 const plan::PolicyRow* fastest_answer(const plan::PlanResult& result, bool expandable) {
   const plan::PolicyRow* best = nullptr;
   for (const plan::PolicyRow& row : result.rows) {

@@ -1,4 +1,5 @@
-// The lower bound on the step time of every plan, beside the best plan found: how good that is.
+// Compares the best plan found with the lower bound: no plan's step can be faster than it
+// (docs/explanation/lower-bound.md).
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,16 @@
 
 namespace ferry::cli {
 
-// "mixed: 1.021 of keep; no plan is below 1.004: gap 1.7 %\n"
+// Returns lines such as "mixed: 1.021 of keep; no plan is below 1.004: gap 1.7 %\n".
 std::string certificate_text(const plan::PlanResult& result);
 
-// `lower_bound_ns` and `least_bytes`; null: nothing is known.
+// Adds `lower_bound_ns` and `least_bytes`; a value that is not known is null.
 void add_certificate(nlohmann::ordered_json& json, const plan::PlanResult& result);
-// How much longer the row's step takes than the bound, in thousandths of that, rounded up. None
-// where it does not fit, or another scheduler ran it.
+// Returns how much longer the row's step takes than the bound, in thousandths of the bound, rounded
+// up. Empty if the row does not fit, or if a scheduler ran it for which the bound does not hold.
 std::optional<std::int64_t> gap_permille(const plan::PlanResult& result,
                                          const plan::PolicyRow& row);
-// A row's `lower_bound_ns` and `gap`; null where there is none.
+// Adds the row's `lower_bound_ns` and `gap`; null if the row has no gap.
 void add_gap(nlohmann::ordered_json& entry, const plan::PlanResult& result,
              const plan::PolicyRow& row);
 

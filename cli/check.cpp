@@ -1,4 +1,5 @@
-// `ferry check`: judges the stream log of any program (formats/TRACE.md).
+// `ferry check`: judges the stream log of any program (formats/STREAM_LOG.md), from a file or from
+// stdin, and prints the violations as text, JSON, CSV or SARIF. sim/check has the checkers.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -17,8 +18,8 @@
 #include "formats/line_source.h"
 #include "formats/printable.h"
 #include "formats/text_file.h"
+#include "sim/check/log_check.h"
 #include "sim/check/report_json.h"
-#include "sim/check/trace_check.h"
 
 namespace ferry::cli {
 namespace {
@@ -33,7 +34,7 @@ struct CheckArguments {
   bool sarif = false;
 };
 
-check::TraceReport judge(LineSource lines, bool leaks) {
+check::LogReport judge(LineSource lines, bool leaks) {
   ProgressLine progress;
   check::TraceOptions options;
   options.leaks = leaks;
@@ -41,17 +42,17 @@ check::TraceReport judge(LineSource lines, bool leaks) {
     if (judged % 1024 == 0) progress.show(judged, 0, "lines");
     return is_stopped();
   };
-  check::TraceReport report = check::check_trace(lines, options);
+  check::LogReport report = check::check_log(lines, options);
   // A recorder that recorded nothing must not look like a clean program.
   if (report.scope.accesses == 0 && report.violations.empty() && !report.stopped) {
     throw InputError(lines.file(), 0,
-                     "expected operations that touch memory: there are none, and so there was "
-                     "nothing to judge");
+                     "expected operations that touch memory, found none: there was nothing to "
+                     "judge");
   }
   return report;
 }
 
-check::TraceReport read(const CheckArguments& arguments) {
+check::LogReport read(const CheckArguments& arguments) {
   if (arguments.trace == "-") {
     StoppableInput input;
     std::istream in(&input);
@@ -62,11 +63,11 @@ check::TraceReport read(const CheckArguments& arguments) {
   return judge(LineSource(in, arguments.trace), arguments.leaks);
 }
 
-// A buffer is a name or a range: in a row each has cells of its own.
-nlohmann::ordered_json to_row(const check::TraceViolation& v) {
+// A buffer is a name or an address range. A CSV row has separate cells for the two.
+nlohmann::ordered_json to_row(const check::LogViolation& v) {
   using Json = nlohmann::ordered_json;
   Json row = check::to_json(v);
-  // The message has them.
+  // The message names both operations.
   row.erase("operation");
   row.erase("previous_operation");
   const bool range = v.buffer.empty() && v.range.bytes != 0;
@@ -76,9 +77,9 @@ nlohmann::ordered_json to_row(const check::TraceViolation& v) {
   return row;
 }
 
-void print_rows(const check::TraceReport& report) {
+void print_rows(const check::LogReport& report) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const check::TraceViolation& v : report.violations) rows.push_back(to_row(v));
+  for (const check::LogViolation& v : report.violations) rows.push_back(to_row(v));
   print_csv(rows);
 }
 
@@ -90,8 +91,9 @@ std::string plural(const check::TraceScope::Count& n, const char* what) {
   return (n.exact ? "" : "at least ") + plural(n.count, what);
 }
 
-// Names a thread that alone keeps much from being forgotten.
-void print_pin(const check::TraceReport& report) {
+// Says why the checker used much memory: it remembers an access until every host thread has waited
+// for it. Names a thread that is the only one that has not.
+void print_pin(const check::LogReport& report) {
   constexpr std::uint64_t kMuch = 10'000;
   if (report.remembered < kMuch) return;
   fmt::print("{} accesses had to be remembered: not every host thread has waited for them\n",
@@ -102,14 +104,14 @@ void print_pin(const check::TraceReport& report) {
       pin.thread.empty() ? "the host" : "host thread \"" + printable(pin.thread) + "\"";
   const std::string where =
       pin.stream.empty() ? "host threads" : "stream \"" + printable(pin.stream) + "\"";
-  fmt::print("  {} of them for {} alone, which has not waited for {} of {}\n", pin.accesses, who,
-             pin.on_stream, where);
+  fmt::print("  {} of them only because {} has not waited; {} of these are on {}\n", pin.accesses,
+             who, pin.on_stream, where);
 }
 
-void print(const CheckArguments& arguments, const check::TraceReport& report) {
+void print(const CheckArguments& arguments, const check::LogReport& report) {
   const check::TraceScope& scope = report.scope;
   const std::string file = arguments.trace == "-" ? kStdin : arguments.trace;
-  for (const check::TraceViolation& v : report.violations) {
+  for (const check::LogViolation& v : report.violations) {
     const std::string times = v.count > 1 ? fmt::format(" ({} times)", v.count) : "";
     fmt::print("{}:{}: {}{}\n  fix: {}\n", printable(file), v.line, printable(v.message), times,
                printable(v.fix));
@@ -133,7 +135,7 @@ void print(const CheckArguments& arguments, const check::TraceReport& report) {
 }
 
 int run(const CheckArguments& arguments) {
-  const check::TraceReport report = read(arguments);
+  const check::LogReport report = read(arguments);
   if (arguments.json) {
     print_json(check::to_json(report));
   } else if (arguments.sarif) {
@@ -144,8 +146,7 @@ int run(const CheckArguments& arguments) {
     print(arguments, report);
   }
   if (report.stopped) {
-    return told_stopped(
-        fmt::format("{}: what comes behind was not judged", plural(report.lines, "line")));
+    return told_stopped(fmt::format("{}: the rest was not judged", plural(report.lines, "line")));
   }
   return report.violations.empty() ? kOk : kViolated;
 }
@@ -154,22 +155,23 @@ int run(const CheckArguments& arguments) {
 
 void add_check(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<CheckArguments>();
-  CLI::App* command = app.add_subcommand("check", "Find races in a program's log of its streams");
+  CLI::App* command = app.add_subcommand("check", "Find races in a program's stream log");
   command->footer(R"(
 Examples:
-  ferry check run.jsonl            its races, each with the line that would mend it
-  ferry check run.jsonl --leaks    and what is allocated at the end
-  ferry check - < run.jsonl        of a pipe, as its lines come)");
+  ferry check run.jsonl            print the races, each with a fix
+  ferry check run.jsonl --leaks    also print memory that is never freed
+  ferry check - < run.jsonl        read a pipe, and judge each line as it arrives)");
   CLI::Option* trace =
-      command->add_option("trace", arguments->trace, "Its log, JSON lines; -: stdin")
+      command->add_option("trace", arguments->trace, "The stream log (JSON lines), or - for stdin")
           ->type_name("TRACE")
           ->required();
   context.values[trace] = [] { return Values{.names = {}, .or_file = true}; };
-  command->add_flag("--leaks", arguments->leaks, "Report what is allocated at the end");
-  command->add_flag("--json", arguments->json, "For machines");
-  command->add_flag("--csv", arguments->csv, "The violations as comma-separated values")
+  command->add_flag("--leaks", arguments->leaks,
+                    "Report memory that is still allocated at the end");
+  command->add_flag("--json", arguments->json, "Print JSON");
+  command->add_flag("--csv", arguments->csv, "Print violations as comma-separated values")
       ->excludes("--json");
-  command->add_flag("--sarif", arguments->sarif, "The violations as SARIF 2.1.0")
+  command->add_flag("--sarif", arguments->sarif, "Print violations as SARIF 2.1.0")
       ->excludes("--json")
       ->excludes("--csv");
   command->callback([arguments, &context] {

@@ -1,5 +1,5 @@
-// The subcommands of `ferry` in this room, each defined in the file of its name; siblings.cpp has
-// those that become another program. `ferry report` and `ferry sweep` are rooms of their own.
+// The subcommands of `ferry` in this room. Each is defined in the file of its name; siblings.cpp
+// defines those that start another program. `ferry report` and `ferry sweep` have their own rooms.
 #pragma once
 
 #include "cli/console/context.h"

@@ -1,10 +1,10 @@
-// `ferry completion bash`: a script that completes the command line, made from the very tree of
-// commands and options that reads it.
+// `ferry completion bash`: prints a script that completes the command line. The script is made from
+// the same commands and options that parse the command line.
 //
-// bash expands the words that it is given to choose from, so names of files that would mean more to
-// it than text are left out. `ferry train`, `ferry verify` and their kind are other programs: their
-// options are taken from their help, when they are asked for. `ferry verify --complete OPTION`
-// tells an option's values as well.
+// bash expands the words that it can choose from, so names that are more than plain text to bash
+// are left out. `ferry train`, `ferry verify` and others are separate programs: the script reads
+// their options from their help when the user completes them. `ferry verify --complete OPTION`
+// also prints the values of an option.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -23,10 +23,11 @@ namespace {
 
 const std::vector<std::string> kShells = {"bash"};
 
-// What does not depend on the tree. bash gives --option=value as three words, and what a case of
-// the functions above sets is seen here, for bash's variables are dynamic.
+// The part of the script that does not depend on the commands. bash splits --option=value into
+// three words. `words` and `kind` are set by functions that come before this part: in bash, a
+// function can set the local variables of its caller.
 constexpr const char* kBody = R"bash(
-_ferry_own_help() {  # COMMAND: what its program's help begins lines with
+_ferry_own_help() {  # COMMAND: prints the subcommands and options in its program's help
   local more=()
   ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[2]} != -* ]] && more=("${COMP_WORDS[2]}")
   "${COMP_WORDS[0]}" "$1" "${more[@]}" --help 2>/dev/null </dev/null |
@@ -52,7 +53,7 @@ _ferry() {
       [[ $current == -* ]] || kind=file
     fi
   elif [[ $before == -* ]] && _ferry_value "$command $before"; then
-    : # of the option before it
+    : # the words are values of the option before
   elif [[ -z $command || $current == -* ]]; then
     _ferry_options "$command"
   else
@@ -71,7 +72,7 @@ _ferry() {
 complete -F _ferry ferry
 )bash";
 
-// Nothing that bash would take for more than text.
+// True if the name is plain text to bash.
 bool is_plain(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char letter) {
     return std::isalnum(letter) != 0 || letter == '-' || letter == '_' || letter == '.';
@@ -86,7 +87,7 @@ std::string words_of(const std::vector<std::string>& names) {
   return text;
 }
 
-// As they are typed; a positional's is empty.
+// The option's names as the user types them. A positional has one empty name.
 std::vector<std::string> spellings(const CLI::Option& option) {
   if (option.get_positional()) return {""};
   std::vector<std::string> names;
@@ -104,7 +105,7 @@ std::vector<std::string> options_of(const CLI::App& command) {
   return names;
 }
 
-// The case of an option that takes a value.
+// The case of `_ferry_value` for an option that takes a value; empty for other options.
 std::string value_case(const CLI::App& command, const CLI::Option& option, const Context& context) {
   if (option.get_items_expected_max() == 0) return "";
   std::string patterns;
@@ -115,7 +116,7 @@ std::string value_case(const CLI::App& command, const CLI::Option& option, const
   Values values;
   const auto known = context.values.find(&option);
   if (known != context.values.end()) values = known->second();
-  const std::string type = option.get_type_name();  // and, behind a colon, its checks
+  const std::string type = option.get_type_name();  // followed by a colon and its checks
   if (type.starts_with("FILE")) values.or_file = true;
   const char* kind = type.starts_with("DIR")       ? "folder"
                      : values.or_file              ? "file"
@@ -142,9 +143,9 @@ std::string script(const CLI::App& app, const Context& context) {
       "# Completes ferry's command line in bash: source <(ferry completion bash)\n\n"
       "_ferry_is_another_program() {{\n  case $1 in\n    {}) return 0 ;;\n"
       "    *) return 1 ;;\n  esac\n}}\n\n"
-      "_ferry_options() {{  # COMMAND; of none, the commands\n  case $1 in\n"
+      "_ferry_options() {{  # COMMAND: its options; without one, the commands\n  case $1 in\n"
       "    '') words='{}' ;;\n{}  esac\n}}\n\n"
-      "_ferry_value() {{  # COMMAND OPTION, or COMMAND: what it takes; 1: nothing\n  case $1 in\n"
+      "_ferry_value() {{  # COMMAND OPTION, or COMMAND: its values; fails if none\n  case $1 in\n"
       "{}    *) return 1 ;;\n  esac\n}}\n{}",
       others, words_of(words), options, values, kBody);
 }
@@ -153,12 +154,12 @@ std::string script(const CLI::App& app, const Context& context) {
 
 void add_completion(CLI::App& app, Context& context) {
   const auto shell = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("completion", "Print what completes commands in a shell");
+  CLI::App* command = app.add_subcommand("completion", "Print a script for completion in a shell");
   command->group("Shell");
   command->footer(R"(
 Examples:
-  ferry completion bash   a script; in ~/.bashrc: source <(ferry completion bash))");
-  CLI::Option* name = command->add_option("shell", *shell, "bash")->required();
+  ferry completion bash   print the script; in ~/.bashrc: source <(ferry completion bash))");
+  CLI::Option* name = command->add_option("shell", *shell, "The shell: bash")->required();
   context.values[name] = [] { return Values{kShells}; };
   command->callback([&app, &context, shell] {
     choice("shell", *shell, kShells);

@@ -1,4 +1,4 @@
-// `ferry hardware [NAME…] [--json]`: prints the shipped hardware files, or your own.
+// `ferry hardware [NAME…] [--json | --csv]`: prints the shipped cards, or card files of the user.
 #include "scenarios/hardware.h"
 
 #include <CLI/CLI.hpp>
@@ -92,18 +92,18 @@ void run(const HardwareOptions& options) {
 
 void add_hardware(CLI::App& app, Context& context) {
   const auto options = std::make_shared<HardwareOptions>();
-  CLI::App* command = app.add_subcommand("hardware", "List GPUs: memory, rates, link");
-  command->group("What ships");
+  CLI::App* command = app.add_subcommand("hardware", "List cards: memory, rates, link to the host");
+  command->group("Shipped files");
   command->footer(R"(
 Examples:
-  ferry hardware h100          one GPU: memory, rates, link
+  ferry hardware h100          one card: memory, rates, link to the host
   ferry hardware ./mine.toml   a card of your own
-  ferry hardware --json        all of them, every figure)");
+  ferry hardware --json        all cards, every figure)");
   CLI::Option* names = command->add_option("NAME", options->names,
-                                           "Shipped names or paths of .toml files; none: all");
+                                           "Shipped names or paths of .toml files (default: all)");
   context.values[names] = shipped_cards;
-  command->add_flag("--json", options->json, "For machines; every figure, bytes and ns");
-  command->add_flag("--csv", options->csv, "The same as comma-separated values")
+  command->add_flag("--json", options->json, "Print JSON: every figure, in bytes and ns");
+  command->add_flag("--csv", options->csv, "Print the same as comma-separated values")
       ->excludes("--json");
   command->callback([options] { run(*options); });
 }

@@ -1,4 +1,5 @@
-// What a row of `ferry plan` moves, in words, and what of it is on the device all the same.
+// Says in words what a row of `ferry plan` moves to the host and back, and what is still on the
+// device because its copy comes late.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace ferry::cli {
 
-// Lines; empty where nothing moves. `whose`: the algorithm of a row that is not Ferry's.
+// Returns lines; empty if nothing moves. `whose` is the algorithm of an offload-all row.
 std::string moves_text(const plan::PolicyRow& row, OffloadAll whose);
 
 }  // namespace ferry::cli

@@ -15,12 +15,13 @@ bool has_recomputed(const plan::PolicyRow& row) {
   return std::find(recompute.begin(), recompute.end(), true) != recompute.end();
 }
 
-// Modules that call no checkpoint as the program was captured: somebody would have to edit them.
+// True if the plan recomputes modules that did not call a checkpoint when the program was captured:
+// the user would have to edit the model.
 bool edits_modules(const PolicyRequest& request, const plan::PolicyRow& row) {
   return has_recomputed(row) && !plan::has_segments(request.program, /*modules=*/false);
 }
 
-// Whether what was asked for can be planned without them.
+// True if the requested policies can also be planned without recomputing modules.
 bool may_be_without_modules(const PolicyRequest& request) {
   return request.every_policy ||
          std::none_of(request.plan.policies.begin(), request.plan.policies.end(), is_for_segments);
@@ -51,15 +52,15 @@ std::vector<std::string> next_steps(const PolicyArguments& arguments, const Poli
                                     const plan::PlanResult& result) {
   const plan::PolicyRow* row = result.stopped ? nullptr : plan::best_row(result);
   if (!row || !row->is_answer()) return {};
-  const bool keeps = !row->candidate.options && !has_recomputed(*row) && !row->candidate.outlined;
+  const bool keeps = !row->candidate.options && !has_recomputed(*row) && !row->candidate.spanned;
   if (keeps) return {};
   std::vector<std::string> steps;
   const bool edits = edits_modules(request, *row);
   const bool other_plan = edits && may_be_without_modules(request);
   if (edits && !(other_plan && arguments.output.empty())) {
     steps.emplace_back(
-        "# the model has to call torch_ferry.checkpoint for each module that is recomputed; "
-        "--policy best --no-modules plans it as it is");
+        "# the model has to call torch_ferry.checkpoint for each recomputed module; "
+        "--policy best --no-modules plans it without edits");
   }
   std::string file = arguments.output.string();
   if (file.empty()) {
@@ -67,14 +68,14 @@ std::vector<std::string> next_steps(const PolicyArguments& arguments, const Poli
     steps.push_back(plan_command(arguments, file, other_plan));
   }
   steps.push_back(
-      fmt::format("with torch_ferry.run(\"{}\"): loss = …; then loss.backward()", file));
+      fmt::format("with torch_ferry.execute(\"{}\"): loss = …; then loss.backward()", file));
   steps.push_back(fmt::format("Trainer(…, callbacks=[OffloadCallback(plan=\"{}\")])", file));
   return steps;
 }
 
 std::string next_steps_text(const std::vector<std::string>& steps) {
   if (steps.empty()) return "";
-  std::string text = "\nTo train so, on the command line and then in Python:\n";
+  std::string text = "\nTo train like this, on the command line and then in Python:\n";
   for (const std::string& step : steps) text += "  " + step + "\n";
   return text;
 }

@@ -1,4 +1,5 @@
-// What to type and to write to carry out the answer of `ferry plan`.
+// The next steps after `ferry plan`: the command that writes the plan file, and the lines of Python
+// that train with it.
 #pragma once
 
 #include <string>
@@ -9,15 +10,15 @@
 
 namespace ferry::cli {
 
-// The command that writes the plan, if none was written, and the lines of a training that runs it.
-// Empty: nothing fits, or the answer keeps everything.
+// Returns the command that writes the plan, if no plan was written, and the lines of Python that
+// run it. Empty if nothing fits, the search was stopped, or the answer keeps everything.
 std::vector<std::string> next_steps(const PolicyArguments& arguments, const PolicyRequest& request,
                                     const plan::PlanResult& result);
 
-// Lines, with a title; empty where there is nothing to type.
+// Returns the steps as lines with a title; empty if there are none.
 std::string next_steps_text(const std::vector<std::string>& steps);
 
-// A word as a shell reads it back.
+// Quotes a word for a shell, if that is necessary.
 std::string quoted(const std::string& word);
 
 }  // namespace ferry::cli

@@ -21,7 +21,7 @@ using plan::WayKind;
 using sim::KindBytes;
 using sim::MemoryKind;
 
-// "15.0 GiB of parameters, …", the largest first; what is less than a hundredth of it is left out.
+// Returns "15.0 GiB of parameters, …", largest first. Parts below 1 % of the sum are left out.
 std::string made_of(const KindBytes& kinds) {
   constexpr std::array<const char*, sim::kMemoryKinds> kWords = {
       "parameters", "buffers",     "inputs",     "gradients", "the optimizer's state",
@@ -41,8 +41,8 @@ std::string made_of(const KindBytes& kinds) {
   return text;
 }
 
-// What needs the least. Less of the device's memory is of no use where the host has not so much to
-// pin.
+// Returns the row that needs the least device memory. Rows that pin more memory than the host has
+// come after all others.
 const plan::PolicyRow* least_row(const PolicyRequest& request, const plan::PlanResult& result) {
   const auto key = [&](const plan::PolicyRow& row) {
     const bool pins = row.simulation.host_peak_bytes > request.hardware.host_memory_bytes;
@@ -56,7 +56,7 @@ const plan::PolicyRow* least_row(const PolicyRequest& request, const plan::PlanR
   return least;
 }
 
-// What a user types or writes for a way.
+// The option that the user types, or the change that the user makes.
 std::string words(const Way& way, const Program& program) {
   switch (way.kind) {
     case WayKind::kPolicy:
@@ -113,7 +113,7 @@ std::string helps(const PolicyRequest& request, const plan::PolicyRow& least) {
          "\nFor the largest batch that fits call torch_ferry.plan in Python.";
 }
 
-// No policy changes it.
+// No policy can make these smaller.
 std::int64_t parameters_and_state(const KindBytes& kinds) {
   return kinds[MemoryKind::kParameter] + kinds[MemoryKind::kOptimizer];
 }
@@ -134,8 +134,8 @@ std::string nothing_fits(const PolicyRequest& request, const plan::PlanResult& r
   if (!least->refusal.empty() && least->least_bytes <= budget) text += " " + least->refusal + ".";
   if (parameters_and_state(kinds) > budget) {
     text += fmt::format(
-        " Parameters and the optimizer's state alone are {}: less of the activations cannot help; "
-        "fewer parameters that train (LoRA) have less of both.",
+        " Parameters and the optimizer's state alone take {}: fewer activations cannot help, but "
+        "training fewer parameters (LoRA) would.",
         format_bytes(parameters_and_state(kinds)));
   }
   return text + helps(request, *least);

@@ -1,5 +1,5 @@
-// What `ferry plan` says where nothing fits: how much is missing, what the least memory is made of,
-// and what would help, each way planned.
+// The answer of `ferry plan` if nothing fits: how much memory is missing, what the smallest plan's
+// memory consists of, and which changes would help. Each of these changes was planned.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace ferry::cli {
 
-// A sentence, and a line for each way that would help; without a line's end. Empty: no row ran.
+// Returns a few sentences and a line for each change that would help, without a final line end.
+// Empty if no row ran.
 std::string nothing_fits(const PolicyRequest& request, const plan::PlanResult& result);
 
 }  // namespace ferry::cli

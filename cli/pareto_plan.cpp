@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kBudgets = 20;
 
-// A point as the only row of a plan for its budget.
+// Returns a plan result that has the point as its only row.
 plan::PlanResult alone(const plan::ParetoResult& result, const plan::ParetoPoint& point) {
   plan::PlanResult one;
   one.rows = {point.row};
@@ -35,7 +35,7 @@ plan::PlanResult alone(const plan::ParetoResult& result, const plan::ParetoPoint
   return one;
 }
 
-// What no plan can do without; 0: nothing is known.
+// The memory that every plan needs at least; 0 if it is not known.
 std::int64_t least_bytes(const plan::ParetoResult& result) {
   if (result.points.empty() || !result.points.front().certificate) return 0;
   return result.points.front().certificate->least_bytes;
@@ -46,9 +46,8 @@ std::string to_table(const PolicyRequest& request, const plan::ParetoResult& res
       fmt::format("{} on {} ({})\nIncluded: {}; the step is {}.\n{}", request.program_name,
                   request.hardware.name, request.hardware.description, included(request.training),
                   step_of(request.training, request.microbatches), times_line(request));
-  text += fmt::format(
-      "The least budget that a plan was found for: {}; each plan needs at least {}.\n\n",
-      format_bytes(result.floor_bytes), format_bytes(least_bytes(result)));
+  text += fmt::format("The smallest budget with a plan is {}. Every plan needs at least {}.\n\n",
+                      format_bytes(result.floor_bytes), format_bytes(least_bytes(result)));
   text += fmt::format("{:>12}{:>12}{:>12}{:>12}{:>11}{:>10}{:>9}{:>9}\n", "budget", "allocated",
                       "reserved", "host", "step", "slowdown", "gap", "hazards");
   for (const plan::ParetoPoint& point : result.points) {
@@ -98,8 +97,8 @@ plan::ParetoResult pareto_curve(const PolicyRequest& request, const std::string&
 }
 
 void add_pareto_option(CLI::App& command, bool& asked) {
-  CLI::Option* pareto = command.add_flag("--pareto", asked,
-                                         "The least time for each of 20 budgets, in place of rows");
+  CLI::Option* pareto =
+      command.add_flag("--pareto", asked, "Print the fastest plan for each of 20 budgets");
   for (const char* other : {"--policy", "--budget", "--output", "--stages"}) {
     pareto->excludes(command.get_option(other));
   }

@@ -13,10 +13,10 @@ class App;
 
 namespace ferry::cli {
 
-// Returns where it is stored whether the curve was asked for.
+// Adds --pareto. `asked` becomes true if the user types it.
 void add_pareto_option(CLI::App& command, bool& asked);
 
-// The curve for this request. `program`: as typed, for errors. Throws InputError.
+// Computes the curve. `program` is the name as typed, for errors. Throws InputError.
 plan::ParetoResult pareto_curve(const PolicyRequest& request, const std::string& program);
 nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::ParetoResult& result);
 

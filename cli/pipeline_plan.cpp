@@ -33,15 +33,15 @@ void refuse_what_is_for_one_gpu(const PolicyArguments& arguments) {
   refuse_for_pipelines(arguments.training);
   if (arguments.allocated) {
     throw InputError("--allocated", 0,
-                     "a pipeline's budget is of reserved bytes: expected no --stages");
+                     "expected no --stages: a pipeline's budget is for reserved bytes");
   }
   if (arguments.no_spans || arguments.no_modules) {
     throw InputError(arguments.no_spans ? "--no-spans" : "--no-modules", 0,
-                     "a pipeline's stages recompute whole modules: expected no --stages");
+                     "expected no --stages: a pipeline's stages recompute whole modules");
   }
   if (!arguments.offload_all_as.empty()) {
     throw InputError("--offload-all-as", 0,
-                     "a pipeline's stages offload by Ferry: expected no --stages");
+                     "expected no --stages: a pipeline's stages use Ferry's own offload");
   }
 }
 
@@ -55,8 +55,8 @@ Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments&
   refuse_what_is_for_one_gpu(arguments);
   if (!arguments.output.empty() && pipeline.relay_skips) {
     throw InputError("--output", 0,
-                     "a plan is one that Ferry's pipelines carry out, and these hand skip tensors "
-                     "on directly: expected no --relay-skips");
+                     "expected no --relay-skips: Ferry's pipelines, which run the plan, copy skip "
+                     "tensors directly");
   }
   Request request;
   plan::PipelinePlanRequest& plan = request.plan;
@@ -70,7 +70,7 @@ Request understand_pipeline(PolicyArguments& arguments, const PipelineArguments&
   request.balance = balances[balance];
   plan.balance = static_cast<plan::StageBalance>(balance);
   plan.microbatches = std::max<std::size_t>(arguments.microbatches, 1);
-  // A scenario's policies and micro-batches are for one GPU.
+  // A scenario's policies and micro-batches are for one GPU, so they are not used.
   request.subject = understand_subject(arguments);
   if (plan.policies.empty()) {
     plan.policies.assign(std::begin(plan::kPipelinePolicies), std::end(plan::kPipelinePolicies));
@@ -96,7 +96,7 @@ std::string units_of(const Stage& stage) {
 }
 
 std::string cut_table(const Request& request, const plan::PipelineCut& cut) {
-  std::string text = fmt::format("{} stage{} a GPU, balanced by {}:\n", cut.stages_each,
+  std::string text = fmt::format("{} stage{} per GPU, balanced by {}:\n", cut.stages_each,
                                  cut.stages_each == 1 ? "" : "s", request.balance);
   const bool time = request.plan.balance == plan::StageBalance::kTime;
   for (std::size_t s = 0; s < cut.staged.stages.size(); ++s) {
@@ -107,7 +107,7 @@ std::string cut_table(const Request& request, const plan::PipelineCut& cut) {
   return text;
 }
 
-// The names of globals that several stages have.
+// Returns the names of globals that several stages have.
 std::vector<std::string> replicated(const StagedProgram& staged) {
   std::vector<std::string> names;
   for (const Slot of : staged.replica_of) {
@@ -135,7 +135,7 @@ std::string to_table(const Request& request, const plan::PipelinePlan& plan) {
   const PolicyRequest& subject = request.subject;
   std::string text = fmt::format(
       "{} on {} x {} ({}), budget {} each\n"
-      "Included: {}; the program is one micro-batch, the step {} of them.\n{}\n",
+      "Included: {}; the program is one micro-batch, a step has {}.\n{}\n",
       subject.program_name, request.plan.devices, subject.hardware.name,
       subject.hardware.description, format_bytes(subject.plan.budget_bytes),
       included(subject.training), request.plan.microbatches, times_line(subject));
@@ -155,7 +155,7 @@ std::string to_table(const Request& request, const plan::PipelinePlan& plan) {
   }
   for (const std::string& reason : plan.left_out) text += "left out: " + reason + "\n";
   for (const std::string& name : replicated(plan.cuts.front().staged)) {
-    text += "on several stages, gradients not exchanged: " + name + "\n";
+    text += "on several stages, gradients are not exchanged: " + name + "\n";
   }
   return text;
 }
@@ -224,13 +224,14 @@ Json to_json(const Request& request, const plan::PipelinePlan& plan) {
   return json;
 }
 
-// Nobody is to carry out what is not safe, nor the best of some rows for the best of all.
+// Writes the plan of the best row and returns the row. Writes nothing if no plan is safe, or if the
+// search was stopped: then the best row may not be the best of all.
 const plan::PipelineRow* write(const std::filesystem::path& output, const Request& request,
                                const plan::PipelinePlan& plan) {
   if (output.empty() || plan.stopped) return nullptr;
   const plan::PipelineRow* best = plan::best_row(plan);
   if (!best) {
-    tell("{}: not written, for no plan is safe", output.string());
+    tell("{}: not written: no plan is safe", output.string());
     return nullptr;
   }
   const PolicyRequest& subject = request.subject;
@@ -255,7 +256,7 @@ int complain(const plan::PipelinePlan& plan) {
       const sim::Leftovers& left = run.leftovers;
       tell("{}: left after the step: {} storages, {} events, {} of host memory{}", where,
            left.storages, left.events, format_bytes(left.host_bytes),
-           left.core ? ", and something in the core" : "");
+           left.core ? ", and objects of the core" : "");
     }
     for (const std::string& warning : run.warnings) tell("{}: {}", where, warning);
   }
@@ -270,22 +271,23 @@ void add_pipeline_options(CLI::App& command, PipelineArguments& arguments, Conte
   CLI::Option* stages =
       command
           .add_option("--stages", arguments.stages,
-                      "A pipeline over so many GPUs, the program being one micro-batch of the step")
+                      "Plan a pipeline over N GPUs; the program is one micro-batch of the step")
           ->type_name("N")
           ->check(CLI::Range(1, 64));
   const auto add = [&](const char* name, auto& value, const char* help) {
     return command.add_option(name, value, help)->needs(stages)->group("Pipelines");
   };
   stages->group("Pipelines");
-  add("--stages-per-device", arguments.stages_per_device, "Of interleaved (default: 2)")
+  add("--stages-per-device", arguments.stages_per_device,
+      "Stages per GPU with --schedule interleaved (default: 2)")
       ->type_name("V")
       ->check(CLI::Range(2, 64));
   CLI::Option* balance =
-      add("--balance", arguments.balance, "Stages by time or by memory (default: time)")
+      add("--balance", arguments.balance, "Make stages equal in time or memory (default: time)")
           ->type_name("WHAT");
   command
       .add_flag("--relay-skips", arguments.relay_skips,
-                "Hand skip tensors on from stage to stage, for comparison")
+                "Copy skip tensors through all stages between, to compare with direct copies")
       ->needs(stages)
       ->group("Pipelines");
   context.values[command.get_option("--policy")] = [] {
@@ -297,7 +299,7 @@ void add_pipeline_options(CLI::App& command, PipelineArguments& arguments, Conte
   };
   CLI::Option* schedule = command.get_option("--schedule");
   schedule->description(schedule->get_description() +
-                        "; with --stages: gpipe, 1f1b, interleaved (default: all that may be)");
+                        "; with --stages: gpipe, 1f1b, interleaved (default: all possible ones)");
   context.values[schedule] = [] {
     Values values{names_of(kScheduleNames)};
     values.names.insert(values.names.end(), {"fbfb", "ffbb"});

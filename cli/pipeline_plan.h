@@ -13,7 +13,7 @@ class App;
 
 namespace ferry::cli {
 
-// As typed, in addition to the subject's arguments.
+// The pipeline's options, as typed. PolicyArguments has the others.
 struct PipelineArguments {
   std::uint32_t stages = 0;  // 0: no pipeline
   std::size_t stages_per_device = 2;

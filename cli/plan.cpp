@@ -1,5 +1,6 @@
-// `ferry plan`: the table of policies for a program on a card, and the plan of the fastest that
-// fits; with --stages, of a pipeline (cli/pipeline_plan.h).
+// `ferry plan`: prints the table of policies for a program on a card, and writes the plan of the
+// fastest that fits. --stages plans a pipeline (cli/pipeline_plan.h), --pareto the curve of time
+// against memory (cli/pareto_plan.h).
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -29,20 +30,21 @@ void refuse_what_is_no_plan(const PolicyArguments& arguments, const PolicyReques
   if (arguments.output.empty() || planned) return;
   throw InputError("--output", 0,
                    std::string(name(asked.front())) +
-                       " is TRL's scheduler, and a plan is one that Ferry's carries out: expected "
-                       "another --policy");
+                       " is TRL's scheduler, and only Ferry's own can run a plan: expected another "
+                       "--policy");
 }
 
-// A plan cannot steer them, and without them the model saves other tensors.
+// Warns if the model calls torch.utils.checkpoint. A plan cannot control these calls, and without
+// them the model saves other tensors.
 void warn_of_foreign_checkpoints(const PolicyArguments& arguments, const Program& program) {
   const auto is_foreign = [](const auto& line) {
     return line.first == "checkpoints" && line.second == "torch.utils.checkpoint";
   };
   if (std::none_of(program.about.begin(), program.about.end(), is_foreign)) return;
   tell(
-      "note: {} plans the model's checkpoints. torch_ferry.transformers.OffloadCallback carries it "
-      "out as it is; in a loop of your own call use_checkpoint(model) of that module first, for "
-      "these calls have to be torch_ferry.checkpoint's",
+      "note: {} plans the model's checkpoints, so these must call torch_ferry.checkpoint. "
+      "torch_ferry.transformers.OffloadCallback does this for you; in your own training loop, call "
+      "torch_ferry.transformers.use_checkpoint(model) first",
       arguments.output.string());
 }
 
@@ -59,7 +61,7 @@ int print_plan(const PolicyArguments& arguments) {
   request.plan.stop = is_stopped;
   const plan::PlanResult result = plan::plan(request.program, request.hardware, request.plan);
   progress.clear();
-  // An unsafe plan must not be carried out, nor the best of some rows pass for the best of all.
+  // An unsafe plan is not written, nor one of a search that was stopped: it may not be the best.
   const bool asked = !arguments.output.empty() && !result.stopped;
   const plan::PolicyRow* best = asked ? plan::best_row(result) : nullptr;
   if (best) {
@@ -81,25 +83,25 @@ void add_plan(CLI::App& app, Context& context) {
   const auto pipeline = std::make_shared<PipelineArguments>();
   const auto pareto = std::make_shared<bool>(false);
   CLI::App* command =
-      app.add_subcommand("plan", "What each policy needs and costs; the cheapest that fits");
+      app.add_subcommand("plan", "Compare policies on a card, and find the fastest that fits");
   command->group("Plan and simulate");
   command->footer(R"(
 Examples:
-  ferry plan llama3-8b --card h100   the table of policies, each simulated and checked
-  ferry plan gpt2 --card rtx4090 --budget 7GiB -o gpt2.plan   the best plan of them, written
-  ferry plan gpt2 --card a100 --policy keep,offload --json   two of them, for machines
-  ferry plan gpt2 --card rtx4090 --pareto   the least time for each of 20 budgets
+  ferry plan llama3-8b --card h100   compare policies, each simulated and checked
+  ferry plan gpt2 --card rtx4090 --budget 7GiB -o gpt2.plan   write the best plan to a file
+  ferry plan gpt2 --card a100 --policy keep,offload --json   compare two policies, as JSON
+  ferry plan gpt2 --card rtx4090 --pareto   the fastest plan for each of 20 budgets
   ferry plan gpt2 --card a100 --stages 4 --microbatches 8   a pipeline over four GPUs
-  ferry plan gpt.jsonl --card a100 --stages 2 --microbatches 4 -o pipe.plan   its plan, written
-  ferry plan gpt.jsonl --card mine.toml --times mine.times.jsonl   by what was measured)");
+  ferry plan gpt.jsonl --card a100 --stages 2 --microbatches 4 -o pipe.plan   write its plan
+  ferry plan gpt.jsonl --card mine.toml --times mine.times.jsonl   use measured times)");
   add_policy_options(*command, *arguments, context);
   command
       ->add_option("-o,--output", arguments->output,
-                   "Write the plan of the best row that fits here")
+                   "Write the plan of the best row that fits to this file")
       ->type_name("FILE");
   command->add_flag("--no-expandable", arguments->no_expandable,
-                    "`best` is planned under the usual allocator alone, however far it is from the "
-                    "bound, and not under expandable segments as well");
+                    "Plan `best` without expandable segments only; by default it is also planned "
+                    "with them if it is far from the bound");
   add_pipeline_options(*command, *pipeline, context);
   add_pareto_option(*command, *pareto);
   command->get_option("--policy")

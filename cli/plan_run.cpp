@@ -20,14 +20,14 @@ void check_made_for(const Plan& plan, const std::string& file, const PolicyReque
     throw InputError(file, 0,
                      "this plan is for program " + plan.program + " with digest " +
                          plan.program_digest + ", not for " + request.program_name + " (" + digest +
-                         "); --microbatches and --schedule are part of a program");
+                         "); --microbatches and --schedule change the digest");
   }
   if (plan.hardware != request.hardware.name) {
     tell("{}: made for {}, run on {}", file, plan.hardware, request.hardware.name);
   }
 }
 
-// The allocator that the plan is for, unless another was asked for.
+// Returns the allocator options that the plan was made for, unless the user asks for others.
 AllocConf conf_of(const Plan& plan, const std::string& file, const AllocConf& asked) {
   const std::string given = to_string(asked);
   if (given == plan.alloc_conf) return asked;

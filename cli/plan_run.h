@@ -1,4 +1,4 @@
-// A plan's file, carried out on the simulated card: the row that it is.
+// Runs a plan file on the simulated card.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +8,9 @@
 
 namespace ferry::cli {
 
-// One row, of the plan's policy, beside what `keep` takes of the same program. The request's
-// consumers, trace, snapshot and recorder are of that row's run. Throws InputError where the plan
-// is not this program's.
+// Returns one row, of the plan's policy, with the time and memory of `keep` to compare it with. The
+// request's consumers, trace, snapshot and recorder see only the run of that row. Throws InputError
+// if the plan was made for another program.
 plan::PlanResult run_plan(const std::filesystem::path& file, const PolicyRequest& request);
 
 }  // namespace ferry::cli

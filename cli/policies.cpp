@@ -32,7 +32,7 @@ MicrobatchOrder order_of(const std::vector<std::string>& schedules) {
                                          MicrobatchOrder::kOneForwardOneBackward};
   if (schedules.empty()) return kOrders[0];
   if (schedules.size() > 1) {
-    throw InputError("--schedule", 0, "expected one: several are for `ferry plan --stages`");
+    throw InputError("--schedule", 0, "expected one; only `ferry plan --stages` takes several");
   }
   return kOrders[choice("--schedule", schedules.front(), kOrderNames)];
 }
@@ -70,7 +70,7 @@ std::int64_t parse_budget(const std::string& text) {
   throw InputError("--budget", 0, "expected more than 0");
 }
 
-// A fraction of the card's memory is a limit like a budget.
+// per_process_memory_fraction of the allocator's options is a limit too: returns the smaller one.
 std::int64_t budget_of(const PolicyRequest& request, std::int64_t asked_bytes) {
   const double fraction = request.plan.alloc_conf.per_process_memory_fraction;
   if (fraction >= 1) return asked_bytes;
@@ -79,7 +79,7 @@ std::int64_t budget_of(const PolicyRequest& request, std::int64_t asked_bytes) {
   return std::min(asked_bytes, allowed);
 }
 
-// The version that it was captured with; "": it does not say.
+// The version of torch that captured the program; empty if the file does not say.
 std::string_view torch_of(const Program& program) {
   const auto found = std::find_if(program.about.begin(), program.about.end(),
                                   [](const auto& entry) { return entry.first == "torch"; });
@@ -94,7 +94,7 @@ std::string policy_choices() {
     if (each.asked != Asked::kFirst) continue;
     first += (first.empty() ? "" : ", ") + std::string(each.name);
   }
-  return "all, " + list_of_policies() + " (default: " + first + ")";
+  return "Policies: all, " + list_of_policies() + " (default: " + first + ")";
 }
 
 void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& context) {
@@ -102,13 +102,16 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
                              .add_option("program", arguments.subject,
                                          "A shipped program, a program file, or a scenario (.toml)")
                              ->required();
-  CLI::Option* hardware =
-      command.add_option("--card", arguments.hardware, "A shipped card, or a file")
-          ->type_name("NAME");
-  command.add_option("--budget", arguments.budget, "Device memory to fit in (default: the card's)")
+  CLI::Option* hardware = command
+                              .add_option("--card", arguments.hardware,
+                                          "A shipped card (`ferry hardware` lists them), or a file")
+                              ->type_name("NAME");
+  command
+      .add_option("--budget", arguments.budget,
+                  "Device memory that the training may use (default: the card's)")
       ->type_name("24GiB");
   command.add_flag("--allocated", arguments.allocated,
-                   "The budget is of allocated bytes, as if the allocator had no fragments");
+                   "Apply the budget to allocated bytes, as if memory did not fragment");
   CLI::Option* policy = command.add_option("--policy", arguments.policies,
                                            policy_choices())
                             ->type_name("NAME")
@@ -117,41 +120,42 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
   CLI::Option* offload_all =
       command
           .add_option("--offload-all-as", arguments.offload_all_as,
-                      "Whose algorithm offload-all is: trl, trl-untold, trl-stale-keys, "
+                      "The algorithm of offload-all: trl, trl-untold, trl-stale-keys, "
                       "record-stream (default: trl)")
           ->type_name("NAME");
   add_training_options(command, arguments.training, context);
   command
       .add_option("--alloc-conf", arguments.alloc_conf,
-                  "The allocator's options, as in PYTORCH_CUDA_ALLOC_CONF")
+                  "Options of PyTorch's allocator, as in PYTORCH_CUDA_ALLOC_CONF")
       ->type_name("OPTION:VALUE,...");
   command.add_flag("--segments-go-up", arguments.segments_go_up,
-                   "The card puts each segment above the last, not below, as drivers do");
-  command.add_option("--microbatches", arguments.microbatches, "Forwards and backwards in a step")
+                   "Place allocator segments at increasing addresses (real drivers use decreasing "
+                   "ones)");
+  command.add_option("--microbatches", arguments.microbatches, "Micro-batches in a step")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   CLI::Option* schedule = command
                               .add_option("--schedule", arguments.schedules,
-                                          "Of micro-batches: fbfb (the default), ffbb, 1f1b")
+                                          "Order of micro-batches: fbfb (default), ffbb, 1f1b")
                               ->type_name("NAME")
                               ->delimiter(',')
                               ->allow_extra_args(false);
   command
       .add_option(
           "--times", arguments.times,
-          "Measured kernel times (`ferry calibrate`), or a profile that PyTorch exported; may "
-          "be given again, the first counts")
+          "Kernel times that `ferry calibrate` measured, or a profile that PyTorch exported; can "
+          "be repeated: the first file that has an operator counts")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  command.add_flag("--unchecked", arguments.unchecked, "Do not check the stream order: faster");
+  command.add_flag("--unchecked", arguments.unchecked, "Do not check the stream order (faster)");
   command.add_flag("--no-spans", arguments.no_spans,
-                   "No spans of operators in `best`: whole modules or checkpoints are recomputed");
+                   "Let `best` recompute whole modules or checkpoints only, no spans of operators");
   command.add_flag(
       "--no-modules", arguments.no_modules,
-      "No modules are recomputed, only spans and calls of checkpoint: for a model that "
-      "nobody edits");
-  command.add_flag("--json", arguments.json, "For machines");
-  command.add_flag("--csv", arguments.csv, "The rows as comma-separated values")
+      "Recompute no modules, only spans of operators and existing calls of checkpoint: the "
+      "plan needs no edits of the model");
+  command.add_flag("--json", arguments.json, "Print JSON");
+  command.add_flag("--csv", arguments.csv, "Print the rows as comma-separated values")
       ->excludes("--json");
   context.values[program] = shipped_programs;
   context.values[hardware] = shipped_cards;

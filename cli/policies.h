@@ -1,4 +1,5 @@
-// What `ferry plan`, `ferry simulate` and `ferry report` are asked: as typed, and as understood.
+// The arguments that `ferry plan`, `ferry simulate` and `ferry report` share: as typed, and parsed
+// into a request.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace ferry::cli {
 
 struct Context;
 
-// As typed.
+// The arguments as typed.
 struct PolicyArguments {
   std::string subject;  // a program's name or path, or a scenario file
   std::string hardware;
@@ -31,7 +32,7 @@ struct PolicyArguments {
   std::string alloc_conf;
   bool segments_go_up = false;
   std::int64_t microbatches = 0;
-  std::vector<std::string> schedules;  // of micro-batches: one, or with --stages several
+  std::vector<std::string> schedules;  // of micro-batches; several only with --stages
   bool unchecked = false;
   bool allocated = false;
   bool no_spans = false;
@@ -45,10 +46,10 @@ struct PolicyArguments {
   std::filesystem::path log;       // the stream log to write
   std::filesystem::path trace;     // the trace to write
   std::filesystem::path snapshot;  // the memory snapshot to write
-  std::vector<std::string> typed;  // the words of the command line, after the program's
+  std::vector<std::string> typed;  // the words of the command line after the program's name
 };
 
-// As understood.
+// The parsed and checked arguments.
 struct PolicyRequest {
   Program program;
   std::string program_name;
@@ -56,21 +57,21 @@ struct PolicyRequest {
   plan::PlanRequest plan;
   TrainingRequest training;
   std::int64_t microbatches = 1;
-  bool every_policy = false;  // no policy was asked for by name
-  bool answers = false;       // the table ends with what to use (cli/answer.h)
+  bool every_policy = false;  // the user named no policy
+  bool answers = false;       // the table ends with an answer (cli/answer.h)
   std::vector<std::filesystem::path> times;
   TimesUsed times_used;
 };
 
-// What --policy may be, and what it is by default.
+// The allowed values of --policy and its default, for the help.
 std::string policy_choices();
 void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& context);
 
-// Understands part of a request: the program, the card, the budget, the optimizer and whether to
+// Parses a part of the request: the program, the card, the budget, the optimizer and whether to
 // check. A scenario's values apply where `arguments` has none, and are stored there. Throws
 // InputError for wrong arguments.
 PolicyRequest understand_subject(PolicyArguments& arguments);
-// Understands all of it.
+// Parses the whole request. Throws InputError for wrong arguments.
 PolicyRequest understand(const PolicyArguments& arguments);
 
 }  // namespace ferry::cli

@@ -1,4 +1,4 @@
-// `ferry programs [--json | --csv]`: lists the training steps that ship.
+// `ferry programs [--json | --csv]`: lists the shipped programs, each one training step.
 #include "scenarios/programs.h"
 
 #include <CLI/CLI.hpp>
@@ -40,14 +40,14 @@ void run(const ProgramsOptions& options) {
 
 void add_programs(CLI::App& app, Context&) {
   const auto options = std::make_shared<ProgramsOptions>();
-  CLI::App* command = app.add_subcommand("programs", "List the training steps that ship");
-  command->group("What ships");
+  CLI::App* command = app.add_subcommand("programs", "List the shipped training steps");
+  command->group("Shipped files");
   command->footer(R"(
 Examples:
-  ferry programs          what ships to plan and simulate
-  ferry programs --json   with paths, for machines)");
-  command->add_flag("--json", options->json, "For machines; with paths");
-  command->add_flag("--csv", options->csv, "The same as comma-separated values")
+  ferry programs          list the programs to plan and simulate
+  ferry programs --json   the same as JSON, with paths)");
+  command->add_flag("--json", options->json, "Print JSON, with paths");
+  command->add_flag("--csv", options->csv, "Print the same as comma-separated values")
       ->excludes("--json");
   command->callback([options] { run(*options); });
 }

@@ -1,6 +1,6 @@
-// `ferry replay`: simulates a captured step under the options of a real run, and compares
-// the decisions of both. Every run in the log is one step, and must equal the simulated
-// one. A memory snapshot in the program's place is replayed by itself (cli/snapshot_replay.h).
+// `ferry replay`: simulates a captured step under the options of a real run, and compares the
+// decisions of both. Every run in the log is one step, and must decide as the simulated one does.
+// If the first argument is a memory snapshot, it is replayed alone (cli/snapshot_replay.h).
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -45,11 +45,11 @@ struct ReplayArguments {
   bool json = false;
 };
 
-// One step of the real run, numbered as in the simulator: its run is 1.
+// One step of the real run. Its decisions are renumbered as run 1, like the simulator's.
 struct RealStep {
   std::uint64_t number = 1;
   std::vector<Decision> decisions;
-  std::vector<std::uint64_t> lines;  // their lines in the log
+  std::vector<std::uint64_t> lines;  // the decisions' lines in the log
 };
 
 struct Difference {
@@ -65,7 +65,8 @@ struct Replay {
   std::optional<Difference> difference;
 };
 
-// Takes the plan's options, if there is one; else the log's, and segments run without checkpoints.
+// Uses the options of the plan, if there is one. Otherwise it uses those of the log, and segments
+// run without checkpoints.
 void set_options(const ReplayArguments& arguments, const DecisionLog& log,
                  const std::optional<Plan>& plan, sim::SimulationOptions& options) {
   options.segments = std::make_shared<const SegmentPlan>(SegmentPlan::closed());
@@ -74,8 +75,8 @@ void set_options(const ReplayArguments& arguments, const DecisionLog& log,
     for (std::size_t i = 0; i < log.decisions.size(); ++i) {
       if (log.decisions[i].kind != DecisionKind::kRecompute) continue;
       throw InputError(arguments.log.string(), log.lines[i],
-                       "this run recomputed: expected its plan, with --plan FILE (a run without "
-                       "one cannot be replayed)");
+                       "this run recomputed: expected its plan with --plan FILE (without a plan "
+                       "it cannot be replayed)");
     }
     return;
   }
@@ -90,7 +91,7 @@ void set_options(const ReplayArguments& arguments, const DecisionLog& log,
 
 Program load(const std::string& name, const Hardware& hardware, const std::optional<Plan>& plan) {
   Program program = load_program(find_program(name));
-  find_in_l2(hardware, program);  // as it is written: a plan's segments do not change its times
+  find_in_l2(hardware, program);  // before segments are added: they do not change these times
   try {
     return plan ? plan::with_segments(program, *plan) : plan::with_segments(program);
   } catch (const std::invalid_argument& error) {
@@ -242,13 +243,12 @@ ExitCode run(const ReplayArguments& arguments) {
       return replay_snapshot(arguments.program, arguments.json);
     }
     throw InputError(arguments.program, 0,
-                     "a memory snapshot is replayed by itself: expected neither --decisions nor "
-                     "--plan");
+                     "a memory snapshot is replayed alone: expected no --decisions and no --plan");
   }
   if (arguments.log.empty()) {
     throw InputError("--decisions", 0,
-                     "expected a real run's decision log, or a memory snapshot in the program's "
-                     "place");
+                     "expected the decision log of a real run, or a memory snapshot instead of the "
+                     "program");
   }
   std::optional<Plan> plan;
   if (!arguments.plan.empty()) plan = read_plan(arguments.plan);
@@ -294,28 +294,28 @@ ExitCode run(const ReplayArguments& arguments) {
 
 void add_replay(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<ReplayArguments>();
-  CLI::App* command = app.add_subcommand(
-      "replay", "Hold a real run's decisions, or memory, against simulated ones");
+  CLI::App* command =
+      app.add_subcommand("replay", "Compare a real run's decisions or memory with simulated ones");
   command->group("Plan and simulate");
   command->footer(R"(
 Examples:
-  ferry replay step.jsonl --decisions run.jsonl   a real run against the simulated one
-  ferry replay step.jsonl --decisions run.jsonl --plan step.plan   of a run that had a plan
-  ferry replay snapshot.pickle                    PyTorch's memory snapshot: every address)");
+  ferry replay step.jsonl --decisions run.jsonl   compare the decisions of a real run
+  ferry replay step.jsonl --decisions run.jsonl --plan step.plan   the same for a run with a plan
+  ferry replay snapshot.pickle                    compare every address of a memory snapshot)");
   CLI::Option* program =
       command
           ->add_option("program", arguments->program,
-                       "The step: a captured program's file, or a memory snapshot")
+                       "The captured program of the step, or a memory snapshot of PyTorch")
           ->required();
-  command->add_option("--decisions", arguments->log, "The real run's decision log")
+  command->add_option("--decisions", arguments->log, "The decision log of the real run")
       ->type_name("FILE");
-  command->add_option("--plan", arguments->plan, "Simulate this plan, not the log's own options")
+  command->add_option("--plan", arguments->plan, "Simulate this plan, not the options in the log")
       ->type_name("FILE");
   CLI::Option* hardware =
-      command->add_option("--card", arguments->hardware, "A card: decisions do not depend on it")
+      command->add_option("--card", arguments->hardware, "The card; decisions do not depend on it")
           ->type_name("NAME")
           ->capture_default_str();
-  command->add_flag("--json", arguments->json, "For machines");
+  command->add_flag("--json", arguments->json, "Print JSON");
   context.values[program] = shipped_programs;
   context.values[hardware] = shipped_cards;
   command->callback([arguments, &context] { context.exit_code = run(*arguments); });

@@ -27,13 +27,14 @@ std::string decimal(std::int64_t thousandths) {
   return fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
 }
 
-// "allocator: expandable_segments:True\n"; empty for the usual one.
+// Returns "allocator: expandable_segments:True\n"; empty for the default options.
 std::string allocator_line(const PolicyRequest& request) {
   const std::string options = to_string(request.plan.alloc_conf);
   return options.empty() ? "" : fmt::format("allocator: {}\n", options);
 }
 
-// "best-expandable: with PYTORCH_CUDA_ALLOC_CONF=…\n", of rows of another allocator than asked for.
+// Returns "best-expandable: with PYTORCH_CUDA_ALLOC_CONF=…\n" for each row whose allocator options
+// differ from the request.
 std::string other_allocators(const PolicyRequest& request, const plan::PlanResult& result) {
   std::string text;
   for (const plan::PolicyRow& row : result.rows) {
@@ -47,8 +48,8 @@ bool any_fits(const plan::PlanResult& result) {
   for (const plan::PolicyRow& row : result.rows) {
     if (row.policy == plan::kBestExpandable && row.is_answer()) return true;
   }
-  // If a search was asked for, its row is the answer (the widest search's); else any row will do.
-  for (const Policy search : {Policy::kBest, Policy::kMixed, Policy::kBudget}) {
+  // If the request has searches, the row of the widest one decides; otherwise any row that fits.
+  for (const Policy search : {Policy::kBest, Policy::kMixed, Policy::kOffloadSome}) {
     for (const plan::PolicyRow& row : result.rows) {
       if (row.policy == name(search)) return row.is_answer();
     }
@@ -64,7 +65,8 @@ std::string verdict(const plan::PolicyRow& row) {
   return row.fits ? "yes" : "no";
 }
 
-// "Captured: model GPT-2 124M, batch 8, …\n": what the answer is of. Empty: the file does not say.
+// Returns "Captured: model GPT-2 124M, batch 8, …\n", so that the reader knows what was planned.
+// Empty if the program's file does not say.
 std::string captured_line(const Program& program) {
   constexpr std::array kTold = {"model", "script", "batch", "tokens", "image", "dtype"};
   std::string text;
@@ -77,21 +79,19 @@ std::string captured_line(const Program& program) {
   return text.empty() ? "" : text + ".\n";
 }
 
-// What the plan of the best row does.
+// Says in words what the plan of the best row does.
 std::string words_line(const PolicyRequest& request, const plan::PlanResult& result) {
   const plan::PolicyRow* row = plan::best_row(result);
   if (!row) return "";
-  const plan::Outlined* own = row->candidate.outlined.get();
-  const std::vector<std::string>& names = own ? own->modules : result.segments;
+  const plan::Spanned* own = row->candidate.spanned.get();
   const plan::Mix& mix = row->candidate.mix;
   const plan::Survey& survey = own ? own->survey : result.survey;
-  const bool chosen_here =
-      mix.recompute.size() == names.size() && mix.packs.size() == survey.packs.size();
+  const bool chosen_here = mix.recompute.size() == (own ? 0 : result.segments.size()) &&
+                           mix.packs.size() == survey.packs.size();
   if (!chosen_here) return "";  // it ran from a file
   const std::string words =
-      own && !own->spans.empty()
-          ? plan::in_words(plan::described(request.program, own->spans), mix, own->survey)
-          : plan::in_words(mix, names, survey);
+      own ? plan::in_words(plan::described(request.program, own->spans), mix, own->survey)
+          : plan::in_words(mix, result.segments, survey);
   return words.empty() ? "" : fmt::format("{}: {}\n", row->policy, words);
 }
 
@@ -131,7 +131,7 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
                       "overlap", "fits", "hazards");
   for (const plan::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;
-    const bool ran = run.errors.empty();  // what is of a part of the training is not told
+    const bool ran = run.errors.empty();  // figures of a training that failed are not shown
     const auto overlap = run.overlap_permille();
     const auto told = [&](std::string cell) { return ran ? std::move(cell) : "-"; };
     text += fmt::format("{:<18} {:>10} {:>11} {:>11} {:>11} {:>10} {:>9} {:>8} {:>7} {:>8}\n",
@@ -147,9 +147,7 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
   for (const plan::PolicyRow& row : result.rows) {
     const CheckpointStatistics& segments = row.simulation.checkpoints;
     if (segments.segments != 0) {
-      const auto& own = row.candidate.outlined;
-      const std::size_t each = own ? own->modules.size() : result.segments.size();
-      const auto called = static_cast<std::int64_t>(each) * request.microbatches;
+      const auto called = static_cast<std::int64_t>(result.segments.size()) * request.microbatches;
       text += fmt::format("{}: {} of {} segments recomputed, {} recomputes\n", row.policy,
                           segments.segments, called, segments.recomputes);
     }
@@ -231,13 +229,13 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
 
 namespace {
 
-// True if the run ended before its step did.
+// True if the run reached a limit of the simulator before its end.
 bool is_beyond_limits(const plan::PolicyRow& row) {
   return std::any_of(row.simulation.errors.begin(), row.simulation.errors.end(),
                      [](const sim::ProgramError& error) { return error.beyond_limits; });
 }
 
-// True if the row is safe; a run that was cut short has leftovers.
+// True if the row is safe. The leftovers of a run that was cut short do not count.
 bool is_safe(const plan::PolicyRow& row) {
   return is_beyond_limits(row) ? row.simulation.hazards.empty() : row.is_safe();
 }
@@ -254,7 +252,7 @@ void complain(const PolicyRequest& request, const plan::PolicyRow& row) {
     const sim::Leftovers& left = row.simulation.leftovers;
     tell("{}: left after the step: {} storages, {} events, {} of host memory{}", row.policy,
          left.storages, left.events, format_bytes(left.host_bytes),
-         left.core ? ", and something in the core" : "");
+         left.core ? ", and objects of the core" : "");
   }
   for (const std::string& warning : row.simulation.warnings) {
     tell("{}: {}", row.policy, warning);
@@ -294,7 +292,7 @@ int report(const PolicyArguments& arguments, const PolicyRequest& request,
 
 int told_faults(const PolicyRequest& request, const std::vector<plan::PolicyRow>& rows, int code) {
   for (const plan::PolicyRow& row : rows) {
-    // Faults of another scheduler are reported; they set the exit code only if it was asked for.
+    // Faults of TRL's scheduler are printed; they set the exit code only if the user named it.
     const bool told = row.candidate.trl && request.every_policy;
     if (is_beyond_limits(row) && code == kOk) code = kDoesNotFit;
     if (!is_safe(row) && !told) code = kViolated;

@@ -1,5 +1,5 @@
-// The subcommands that become another program (cli/console/sibling.h), and what `ferry` says where
-// that was not built.
+// The subcommands that start another program (cli/console/sibling.h), and the messages if that
+// program was not built.
 #include "cli/commands.h"
 #include "cli/console/sibling.h"
 
@@ -19,14 +19,14 @@ void add_run(CLI::App& app, Context& context) {
 
 void add_calibrate(CLI::App& app, Context& context) {
   add_sibling(app, context,
-              {"calibrate", "Measure this machine: a hardware file, and kernel times (LibTorch)",
+              {"calibrate", "Measure this machine: a card file and kernel times (LibTorch)",
                "Train", FERRY_WITHOUT_LIBTORCH});
 }
 
 void add_verify(CLI::App& app, Context& context) {
-  add_sibling(app, context,
-              {"verify", "Try the core on random programs, every oracle watching", "",
-               FERRY_WITHOUT_RAPIDCHECK});
+  add_sibling(
+      app, context,
+      {"verify", "Test the scheduler core with random programs", "", FERRY_WITHOUT_RAPIDCHECK});
 }
 
 }  // namespace ferry::cli

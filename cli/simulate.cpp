@@ -15,7 +15,7 @@
 #include "cli/rows.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
-#include "formats/trace_write.h"
+#include "formats/stream_log_write.h"
 #include "plan/planner.h"
 #include "sim/gpu/step_trace.h"
 #include "sim/gpu/stream_log.h"
@@ -28,8 +28,8 @@ plan::PlanResult simulate(const PolicyArguments& arguments, const PolicyRequest&
                                 : run_plan(arguments.plan, request);
 }
 
-// Writes of one run what there is a file for: two runs would use the same streams, at the same
-// addresses.
+// Simulates, and writes the requested files (log, trace, snapshot). A file describes one run,
+// because two runs would use the same streams and addresses.
 plan::PlanResult simulate_and_write(const PolicyArguments& arguments, PolicyRequest request) {
   for (const auto& [option, path] : {std::pair("--log", &arguments.log),
                                      {"--trace", &arguments.trace},
@@ -37,12 +37,12 @@ plan::PlanResult simulate_and_write(const PolicyArguments& arguments, PolicyRequ
     if (path->empty()) continue;
     if (arguments.plan.empty() && request.plan.policies.size() != 1) {
       throw InputError(option, 0,
-                       "expected with --plan or one --policy: it is of one run, and here are " +
+                       "expected with --plan or one --policy: it describes one run, not " +
                            std::to_string(request.plan.policies.size()));
     }
     require_folder_of(*path);
   }
-  std::optional<TraceFile> file;
+  std::optional<StreamLogFile> file;
   std::optional<sim::StreamLog> log;
   std::optional<sim::StepTrace> trace;
   if (!arguments.log.empty()) {
@@ -52,7 +52,7 @@ plan::PlanResult simulate_and_write(const PolicyArguments& arguments, PolicyRequ
   MemorySnapshot memory;
   if (!arguments.snapshot.empty()) request.plan.memory = &memory;
   plan::PlanResult result = simulate(arguments, request);
-  if (result.stopped) return result;  // half a file is not written
+  if (result.stopped) return result;  // no incomplete file is written
   if (file) file->commit();
   if (trace) trace->commit();
   if (!arguments.snapshot.empty()) write_memory_snapshot(arguments.snapshot, memory);
@@ -75,27 +75,27 @@ int print_simulation(const PolicyArguments& arguments) {
 
 void add_simulate(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<PolicyArguments>();
-  CLI::App* command = app.add_subcommand("simulate", "Run a step on a simulated card, checked");
+  CLI::App* command = app.add_subcommand("simulate", "Simulate and check a training step");
   command->group("Plan and simulate");
   command->footer(R"(
 Examples:
   ferry simulate gpt2 --card rtx4090 --policy offload   one policy, checked
   ferry simulate gpt2 --card rtx4090 --plan gpt2.plan   a plan that `ferry plan` wrote
-  ferry simulate gpt2 --card rtx4090 --policy offload --log run.jsonl   and its streams
-  ferry simulate gpt2 --card rtx4090 --policy keep --snapshot run.pickle   and its memory)");
+  ferry simulate gpt2 --card rtx4090 --policy offload --log run.jsonl   write its stream log
+  ferry simulate gpt2 --card rtx4090 --policy keep --snapshot run.pickle   write its memory)");
   add_policy_options(*command, *arguments, context);
-  command->add_option("--plan", arguments->plan, "Run this plan instead of a policy")
+  command->add_option("--plan", arguments->plan, "Simulate this plan instead of policies")
       ->type_name("FILE")
       ->excludes("--policy");
-  command->add_option("--log", arguments->log, "Write the run's streams here, for `ferry check`")
+  command->add_option("--log", arguments->log, "Write the run's stream log, for `ferry check`")
       ->type_name("FILE");
   command
       ->add_option("--trace", arguments->trace,
-                   "Write what the run's streams did and when here, for ui.perfetto.dev")
+                   "Write what each stream did and when, for ui.perfetto.dev")
       ->type_name("FILE");
   command
       ->add_option("--snapshot", arguments->snapshot,
-                   "Write the device's memory here, as PyTorch's memory snapshots have it")
+                   "Write the device's memory in the format of PyTorch's memory snapshots")
       ->type_name("FILE");
   list_first(
       *command, context,

@@ -31,13 +31,13 @@ std::string to_text(const std::string& path, const MemorySnapshot& snapshot,
                                  difference.device, place, difference.real, difference.simulated);
   if (replay.start_unknown) {
     text +=
-        "the history begins in the middle, and does not say how large each block was that was "
-        "there before: the start is not known, and so neither is whether this differs\n";
+        "the history begins in the middle and does not give the size of every earlier block: the "
+        "start is not known, so this may not be a real difference\n";
   }
   if (snapshot.conf.garbage_collection_threshold > 0) {
     text +=
-        "garbage_collection_threshold is set: a snapshot does not say of how much memory, and "
-        "nothing is collected here\n";
+        "garbage_collection_threshold is set: a snapshot does not say of how much memory it is a "
+        "part, so nothing was collected in the simulation\n";
   }
   return text;
 }
@@ -61,9 +61,10 @@ nlohmann::ordered_json to_json(const sim::SnapshotReplay& replay) {
   return json;
 }
 
-// A snapshot does not say which PyTorch wrote it: as the first whose allocator does the same, else
-// as one for which the start is not known, else as the newest. (For 2.12 the start of a history
-// that begins in the middle is never known: to count that would hide every difference.)
+// A snapshot does not say which PyTorch wrote it, so the allocators of several versions are tried.
+// Returns the first replay without a difference, else one whose start is not known, else that of
+// the newest version. (For 2.12, the start of a history that begins in the middle is never known:
+// counting that would hide every difference.)
 sim::SnapshotReplay replay_as_any_torch(MemorySnapshot& snapshot, const std::string& path) {
   ProgressLine progress;
   std::optional<sim::SnapshotReplay> told;
@@ -94,8 +95,8 @@ ExitCode replay_snapshot(const std::string& path, bool json) {
                                [](const auto& trace) { return !trace.empty(); });
   if (!any) {
     throw InputError(path, 0,
-                     "it has no trace: expected a snapshot after "
-                     "torch.cuda.memory._record_memory_history()");
+                     "expected a snapshot with a history: call "
+                     "torch.cuda.memory._record_memory_history() before the training");
   }
   const sim::SnapshotReplay replay = replay_as_any_torch(snapshot, path);
   if (json) {

@@ -1,4 +1,5 @@
-// `ferry replay SNAPSHOT`: a PyTorch memory snapshot through the simulated allocator.
+// `ferry replay SNAPSHOT`: replays a PyTorch memory snapshot on the simulated allocator, and
+// compares every address.
 #pragma once
 
 #include <string>
@@ -7,10 +8,11 @@
 
 namespace ferry::cli {
 
-// Whether it is a file that begins as a pickle does.
+// True if the file begins like a pickle.
 bool is_snapshot(const std::string& path);
 
-// Prints that both did the same, or the first difference; kOk or kDiffers. Throws InputError.
+// Prints that both did the same, or the first difference. Returns kOk, kDiffers, or kUsage if the
+// start of the history is not known. Throws InputError.
 ExitCode replay_snapshot(const std::string& path, bool json);
 
 }  // namespace ferry::cli

@@ -32,7 +32,7 @@ constexpr std::array kImplementations = {sim::OptimizerImplementation::kForeach,
                                          sim::OptimizerImplementation::kForLoop,
                                          sim::OptimizerImplementation::kFused};
 
-// What the program's file says of its capture; empty: nothing.
+// Returns what the program's file says about its capture under this key; empty if nothing.
 std::string captured(const Program& program, std::string_view key) {
   const auto found = std::find_if(program.about.begin(), program.about.end(),
                                   [key](const auto& line) { return line.first == key; });
@@ -44,27 +44,28 @@ std::string captured(const Program& program, std::string_view key) {
 void add_training_options(CLI::App& command, TrainingArguments& arguments, Context& context) {
   CLI::Option* optimizer = command
                                .add_option("--optimizer", arguments.optimizer,
-                                           "none, sgd, momentum, adam, adamw (default: adamw)")
+                                           "Optimizer: none, sgd, momentum, adam, adamw "
+                                           "(default: adamw)")
                                ->type_name("NAME");
   CLI::Option* implementation =
       command
           .add_option("--optimizer-implementation", arguments.implementation,
-                      "torch.optim's: foreach, for-loop, fused (default: foreach)")
+                      "As in torch.optim: foreach, for-loop, fused (default: foreach)")
           ->type_name("NAME");
   command
       .add_option("--steps", arguments.steps,
-                  "Steps of the training; the figures are the last one's (default: 3)")
+                  "Steps to simulate; the figures are those of the last one (default: 3)")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, kMostSteps));
   command.add_flag("--keep-gradients", arguments.keep_gradients,
-                   "zero_grad(set_to_none=False): gradients stay from step to step");
+                   "Keep gradients from step to step, as zero_grad(set_to_none=False) does");
   command.add_flag("--clip-grad-norm", arguments.clip_grad_norm,
-                   "Gradients are clipped before the optimizer's step");
+                   "Clip gradients before the optimizer's step");
   command.add_flag("--grad-scaler", arguments.grad_scaler,
-                   "torch.amp.GradScaler unscales the gradients before the optimizer's step");
+                   "Unscale gradients before the optimizer's step, as torch.amp.GradScaler does");
   command
       .add_option("--cublas-workspace-config", arguments.workspace_config,
-                  "As the variable CUBLAS_WORKSPACE_CONFIG (default: the card's)")
+                  "As the environment variable CUBLAS_WORKSPACE_CONFIG (default: the card's)")
       ->type_name(":KIB:COUNT");
   context.values[optimizer] = [] { return Values{kOptimizerNames}; };
   context.values[implementation] = [] { return Values{kImplementationNames}; };
@@ -89,7 +90,7 @@ TrainingRequest understand(const TrainingArguments& arguments) {
                       .steps = arguments.steps == 0 ? kDefaultSteps : arguments.steps};
   if (arguments.grad_scaler && request.training.optimizer == sim::Optimizer::kNoOptimizer) {
     throw InputError("--grad-scaler", 0,
-                     "it unscales gradients before an optimizer's step: expected an --optimizer");
+                     "expected an --optimizer: gradients are unscaled before its step");
   }
   if (!arguments.workspace_config.empty()) {
     request.workspace_bytes =
@@ -102,7 +103,7 @@ TrainingArguments with_captured(TrainingArguments arguments, const Program& prog
   if (!arguments.optimizer.empty()) return arguments;
   const std::string words = captured(program, "optimizer");
   if (words.empty() && !captured(program, "script").empty()) {
-    arguments.optimizer = "none";  // the script came to its end without one
+    arguments.optimizer = "none";  // the script ended without an optimizer's step
     return arguments;
   }
   const std::size_t space = std::min(words.find(' '), words.size());
@@ -136,8 +137,8 @@ void refuse_for_pipelines(const TrainingArguments& arguments) {
   for (const auto& [option, is_typed] : typed) {
     if (!is_typed) continue;
     throw InputError(option, 0,
-                     "a pipeline's plan is of one step without the optimizer's, of which the state "
-                     "alone counts: expected no --stages");
+                     "expected no --stages: a pipeline's plan has one step and no optimizer "
+                     "update, only the memory of the optimizer's state");
   }
 }
 
@@ -156,7 +157,7 @@ std::string step_of(const TrainingRequest& request, std::int64_t microbatches) {
   const bool optimizer = request.training.optimizer != sim::Optimizer::kNoOptimizer;
   const std::string one = microbatches == 1 ? std::string("one forward and backward")
                                             : fmt::format("{} micro-batches", microbatches);
-  return fmt::format("{}{}, the last of {}", one, optimizer ? " and the optimizer's" : "",
+  return fmt::format("{}{}, the last of {}", one, optimizer ? " and an optimizer update" : "",
                      request.training.steps);
 }
 

@@ -1,5 +1,5 @@
-// What a planned training is: the optimizer and how it is implemented, the steps, the workspaces;
-// as options of `ferry plan` and `ferry simulate`.
+// The options of `ferry plan`, `ferry simulate` and `ferry report` that describe the training: the
+// optimizer and its implementation, the number of steps, and the workspaces.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace ferry::cli {
 
 struct Context;
 
-// As typed.
+// The options as typed.
 struct TrainingArguments {
   std::string optimizer;       // empty: adamw
   std::string implementation;  // empty: foreach
@@ -27,35 +27,35 @@ struct TrainingArguments {
   bool clip_grad_norm = false;
   bool grad_scaler = false;
   std::string workspace_config;  // empty: the card's default
-  bool is_captured = false;      // the optimizer is the script's
+  bool is_captured = false;      // the optimizer is that of the captured script
 };
 
-// As understood.
+// The parsed options.
 struct TrainingRequest {
   std::string optimizer;  // its name
   sim::Training training;
   std::optional<std::int64_t> workspace_bytes;
-  bool by_default = false;   // nobody asked for this optimizer
-  bool is_captured = false;  // it is the script's
+  bool by_default = false;   // the user named no optimizer
+  bool is_captured = false;  // the optimizer is that of the captured script
 };
 
 void add_training_options(CLI::App& command, TrainingArguments& arguments, Context& context);
 
-// Throws InputError, which names the option.
+// Throws InputError that names the wrong option.
 TrainingRequest understand(const TrainingArguments& arguments);
 
-// What the capture of a script says of its training ("adamw fused", clipped, scaled), where nothing
-// was typed in its place.
+// Fills options that the user did not type with what the program's capture says of the script's
+// training ("adamw fused", clipped, scaled).
 TrainingArguments with_captured(TrainingArguments arguments, const Program& program);
-// The micro-batches that it says; 1 if it does not.
+// The number of micro-batches that the capture says; 1 if it says none.
 std::int64_t captured_microbatches(const Program& program);
 
-// Throws InputError for the first of them that was typed and that pipelines have not.
+// Throws InputError for the first typed option that pipelines do not support.
 void refuse_for_pipelines(const TrainingArguments& arguments);
 
-// "parameters, gradients, activations, the state of adamw (the default; `--optimizer none`: none)".
+// Returns "parameters, gradients, activations, the state of adamw (the default; …)".
 std::string included(const TrainingRequest& request);
-// "the third of 3 steps, each …": what the figures are of.
+// Says what step the figures describe: "one forward and backward …, the last of 3".
 std::string step_of(const TrainingRequest& request, std::int64_t microbatches);
 
 }  // namespace ferry::cli

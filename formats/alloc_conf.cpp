@@ -18,7 +18,7 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kMinLargeMb = 10;
 constexpr std::int64_t kMostMb = std::numeric_limits<std::int64_t>::max() / kMiB;
 
-// Names, values and one of ",:[]" each, without white space.
+// Splits the text into names, values and the characters ",:[]", without white space.
 std::vector<std::string> tokens_of(std::string_view text) {
   std::vector<std::string> tokens;
   std::string word;
@@ -112,7 +112,7 @@ class Parser {
     return value;
   }
 
-  // A large segment is the least of these, wherever it stands.
+  // These options must be at least the size of a large segment, which may come later in the text.
   std::int64_t at_least_large() {
     const std::int64_t bytes = mebibytes("MiB, at least large_segment_size_mb", 0);
     at_least_large_.emplace_back(option_, bytes);
@@ -164,7 +164,7 @@ void Parser::parse_option() {
   }
 }
 
-// Those that mean nothing here, and those that are not modelled.
+// Parses options that have no effect here, and rejects those that are not modelled.
 void Parser::parse_ignored() {
   if (option_ == "backend") {
     if (is_at("cudaMallocAsync")) refuse("cudaMallocAsync is not simulated: expected native");
@@ -194,7 +194,7 @@ void Parser::parse_ignored() {
   }
 }
 
-// A value, which may be a list.
+// Skips a value, which may be a list.
 void Parser::skip() {
   int depth = 0;
   for (; at_ < tokens_.size() && (depth > 0 || !is_at(",")); ++at_) {
@@ -214,14 +214,15 @@ std::int64_t Parser::division(const char* expected, bool may_be_zero) {
   return value;
 }
 
-// The place of a size in MiB.
+// Reads a size in MiB and returns its index among the divisions.
 std::size_t Parser::interval() {
   const std::int64_t mb = division("a size in MiB that is a power of two, or '>'", false);
   const auto place = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(mb)) - 1);
   return std::min(place, conf_.roundup_power2_divisions.size() - 1);
 }
 
-// One number for all sizes, or [64:8,256:4,>:1]: below the first size its own, between sizes 0.
+// Parses one number for all sizes, or a list such as [64:8,256:4,>:1]. In a list, smaller sizes
+// than the first one get its value, and sizes between two listed ones get 0.
 void Parser::parse_divisions() {
   auto& divisions = conf_.roundup_power2_divisions;
   if (!is_at("[")) {
@@ -229,7 +230,7 @@ void Parser::parse_divisions() {
     return;
   }
   ++at_;
-  std::size_t next = 1;  // the place after the latest size; without one, from 2 MiB on, as PyTorch
+  std::size_t next = 1;  // the index after the latest size; 2 MiB without one, as in PyTorch
   bool first = true;
   while (!is_at("]")) {
     const bool rest = is_at(">");

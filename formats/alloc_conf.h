@@ -1,12 +1,12 @@
 // The options of PyTorch's CUDA caching allocator, under its names and in the syntax of
 // PYTORCH_CUDA_ALLOC_CONF: "expandable_segments:True,max_split_size_mb:128".
 //
-// Models c10/core/AllocatorConfig.{h,cpp} and c10/cuda/CUDAAllocatorConfig.h of PyTorch 2.11:
-// options are separated by commas, white space means nothing, and where an option is given twice
-// the last one counts. What PyTorch refuses is refused. So is what it reads only in part ("20x") or
-// takes for a huge number ("-1"), and a setting that it fails with later (an expandable segment
-// whose pages are an odd number of MiB). Options that change how long a call takes, but no address,
-// are read and mean nothing here. Refused by name, since they are not modelled:
+// Models c10/core/AllocatorConfig.{h,cpp} and c10/cuda/CUDAAllocatorConfig.h of PyTorch 2.11.
+// Options are separated by commas, white space is ignored, and the last one of repeated options
+// counts. An option that PyTorch rejects is an error here too. So is a value that PyTorch reads
+// only in part ("20x") or as a huge number ("-1"), and a setting with which it fails later (an
+// expandable segment whose pages are an odd number of MiB). Options that change only the time of a
+// call, but no address, are read and ignored. These options are not modelled and are an error:
 // backend:cudaMallocAsync, pinned_use_background_threads:True, pinned_reserve_segment_size_mb.
 #pragma once
 
@@ -18,33 +18,34 @@
 
 namespace ferry {
 
-// Which free block PyTorch takes where several have the size that it looks for.
+// Which free block PyTorch takes if several have the size that it looks for.
 enum class EqualBlocks : std::uint8_t {
   kLowestAddress,  // to 2.11
   kOldestBlock,    // 2.12
-  kOldestSegment,  // since 2.13; within a segment that with the lowest address
+  kOldestSegment,  // since 2.13; within a segment, the one with the lowest address
 };
 
-// By a version of torch ("2.11.0"); of what is no such version, the newest's.
+// Returns the rule of a version of torch ("2.11.0"); that of the newest for any other text.
 EqualBlocks equal_blocks_of(std::string_view torch);
 
 struct AllocConf {
   bool expandable_segments = false;
-  // The segment of a request above 1 MiB and below 10 MiB; the unit in which an expandable segment
-  // of the large pool grows.
+  // The size of a segment for a request above 1 MiB and below 10 MiB, and the unit in which an
+  // expandable segment of the large pool grows.
   std::int64_t large_segment_bytes = std::int64_t{20} << 20;
-  std::optional<std::int64_t> max_split_bytes;  // larger blocks are not split; none: all are
-  // A request that may not be split takes a block so much larger; none: a large segment's size.
+  std::optional<std::int64_t> max_split_bytes;  // larger blocks are not split; empty: no limit
+  // A request for such a large block may take one that is this much larger; empty: the size of a
+  // large segment.
   std::optional<std::int64_t> max_non_split_rounding_bytes;
-  // By the request's size, from 1 MiB on, to which part of a power of two it is rounded up. 0 and
-  // 1: to 512 bytes, as usual.
+  // For each size of request, from 1 MiB on: the number of steps between two powers of two to which
+  // the request is rounded up. 0 and 1: it is rounded up to 512 bytes, as by default.
   std::array<std::int64_t, 16> roundup_power2_divisions{};
-  double garbage_collection_threshold = 0;  // of what is allowed; 0: nothing is collected
-  double per_process_memory_fraction = 1;   // of the device's memory; 1: no limit
-  // No option of PyTorch's, and not in its text: whether the device puts each segment above the
-  // last, in place of below, as drivers do (formats/segment_addresses.h).
+  double garbage_collection_threshold = 0;  // share of the allowed memory; 0: no collection
+  double per_process_memory_fraction = 1;   // share of the device's memory; 1: no limit
+  // The last two are not options of PyTorch and not in the text. True: segments have increasing
+  // addresses; real drivers use decreasing ones (formats/segment_addresses.h).
   bool segments_go_up = false;
-  // No option either: a version of PyTorch has one of them.
+  // Depends on the version of PyTorch.
   EqualBlocks equal_blocks = EqualBlocks::kOldestSegment;
 
   std::int64_t non_split_rounding_bytes() const {
@@ -55,17 +56,16 @@ struct AllocConf {
   bool operator==(const AllocConf&) const = default;
 };
 
-// Those that do not say where the device's allocator puts a block: of pinned memory, and those of a
-// later PyTorch. Skipped: a process ran under them, whatever they mean (a memory snapshot's).
+// How the parser treats unknown options and those that do not affect device addresses (for pinned
+// memory). kSkipped is for a memory snapshot: a process ran with them, whatever they mean.
 enum class OtherOptions : std::uint8_t { kRefused, kSkipped };
 
-// Throws InputError with the name `source` ("--alloc-conf"): what it is about and what was
-// expected.
+// Throws InputError that names `source` ("--alloc-conf"), the option, and what was expected.
 AllocConf parse_alloc_conf(std::string_view text, const std::string& source,
                            OtherOptions others = OtherOptions::kRefused);
 
-// What parse_alloc_conf reads back, with the options alone that differ from the usual; "" where all
-// are usual.
+// Returns a text that parse_alloc_conf reads back, with only the options that differ from the
+// defaults; empty if none does.
 std::string to_string(const AllocConf& conf);
 
 }  // namespace ferry

@@ -20,7 +20,7 @@ std::string by_descriptor(int descriptor) { return "/proc/self/fd/" + std::to_st
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
   namespace fs = std::filesystem;
-  constexpr int kLinksMax = 40;  // as the system's own limit
+  constexpr int kLinksMax = 40;  // the system has the same limit
   place_ = target_;
   // A link to a pipe or a terminal, such as /dev/stdout, need not lead to an existing path.
   for (int i = 0; i < kLinksMax && fs::is_symlink(place_) && !fs::is_other(place_); ++i) {
@@ -36,8 +36,8 @@ AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)
   if (file_ == nullptr) fail("cannot write");
 }
 
-// A null file where the file system has no such files, and where /proc, by which they get a name,
-// is not mounted.
+// Leaves `file_` null if the file system has no files without a name, or if /proc is not mounted,
+// which is needed to name them.
 void AtomicFile::open_unnamed() {
   const std::filesystem::path folder = place_.has_parent_path() ? place_.parent_path() : ".";
   const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
@@ -63,7 +63,7 @@ void AtomicFile::open_named() {
   }
 }
 
-// No name of a file can be given to another one: it gets a name of its own, for a moment.
+// Gives the file a new name, because linkat cannot replace the target.
 void AtomicFile::give_name() {
   const std::string from = by_descriptor(::fileno(file_));
   for (int i = 0; temporary_.empty(); ++i) {

@@ -1,13 +1,12 @@
-// Files that are written whole or not at all.
+// Writes files completely or not at all.
 //
-// The bytes go to a file without a name in the target's own folder (O_TMPFILE), which is synced,
-// given a name, and renamed over the target (a rename across file systems is none): a reader, or a
-// crash, sees the old file or the new one. Until then the kernel frees the bytes with the process,
-// however that ends. A file system without such files gets a temporary file with a name: whatever
-// fails, an exception or a full disk, it is removed, but a process that is killed leaves it.
-// A symbolic link is followed. What is there and is no file (a device, a pipe) cannot be replaced:
-// it is written as the bytes come. Not modelled: syncing the folder, so a power cut may bring the
-// old file back.
+// The bytes go to a file without a name in the target's folder (O_TMPFILE). The file is synced,
+// gets a name, and is renamed over the target. So a reader, or a crash, sees the old file or the
+// new one. Before that, the kernel frees the bytes when the process ends, for whatever reason. On a
+// file system without O_TMPFILE, a temporary file with a name is used. It is removed after an
+// exception or on a full disk, but it stays if the process is killed. A symbolic link is followed.
+// A target that is no regular file (a device, a pipe) cannot be replaced, and is written directly.
+// The folder is not synced, so after a power cut the old file may be back.
 #pragma once
 
 #include <cstdio>
@@ -18,14 +17,14 @@ namespace ferry {
 
 class AtomicFile {
  public:
-  // Throws std::system_error, here and below, where the machine fails.
+  // All functions throw std::system_error if the machine fails (a full disk, a missing folder).
   explicit AtomicFile(std::filesystem::path target);
   ~AtomicFile();  // removes the temporary unless commit() succeeded
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   void write(std::string_view bytes);
-  void commit();  // once; nothing is written after it
+  void commit();  // call it once; nothing may be written after it
 
  private:
   [[noreturn]] void fail(const char* what) const;
@@ -34,14 +33,14 @@ class AtomicFile {
   void give_name();
 
   std::filesystem::path target_;
-  std::filesystem::path place_;      // where its links lead
-  std::filesystem::path temporary_;  // its name while it has one
+  std::filesystem::path place_;      // the target after its symbolic links
+  std::filesystem::path temporary_;  // the temporary file's name, while it has one
   bool replaces_ = true;             // false: `place_` itself is written
   std::FILE* file_ = nullptr;
 };
 
-// Before long work, and not after it: throws std::system_error where `target` is a folder, or would
-// be in one that there is not.
+// Throws std::system_error if `target` is a folder, or if its folder does not exist. Call it before
+// long work whose result goes there.
 void require_folder_of(const std::filesystem::path& target);
 
 void write_file(const std::filesystem::path& target, std::string_view content);

@@ -1,4 +1,4 @@
-// Writes programs by hand: numbers slots, codes and types.
+// Builds programs in C++ code. It numbers the slots, codes and types.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace ferry {
 class Builder {
  public:
   Builder() {
-    program.codes.reserve(32);  // else the first few codes would move again and again
+    program.codes.reserve(32);  // avoids moving the first codes again and again
     code(CodeKind::kMain, "");
   }
 

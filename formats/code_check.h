@@ -1,8 +1,8 @@
-// Checks one code of a program, statement after statement, as it runs first or as it runs again
-// (program_check.h lists the rules).
+// Checks one code of a program, statement by statement, either as it runs in forward or as a
+// checkpoint recomputes it (program_check.h lists the rules).
 //
-// The result is a summary for the code's callers, so each code is read once, however often it is
-// called; the check asks for the summaries of the codes that are called.
+// The result is a summary for the callers of the code, so each code is read only once. The check
+// asks for the summaries of the codes that it calls.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct CodeSummary {
   std::vector<SlotState> results;
 };
 
-// `line` is that of the call which needs the summary.
+// Returns the summary of a code. `line` is the line of the call that needs it.
 using SummaryOf = std::function<const CodeSummary&(CodeId code, std::uint32_t line)>;
 
 // Throws InputError if the code contradicts itself.

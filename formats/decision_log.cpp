@@ -30,7 +30,8 @@ NamedOptions read_options(const Json& json, const std::string& file) {
   return named;
 }
 
-// The choices of a plan, by ordinal; never empty, since an empty list lets all packs move.
+// Returns the plan's choice for each pack. The list is never empty: an empty list would let all
+// packs move.
 std::vector<bool> read_moves(Fields& header) {
   const std::vector<std::int64_t> moves = header.integers("moves");
   for (std::size_t i = 1; i < moves.size(); ++i) {

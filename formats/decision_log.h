@@ -1,17 +1,17 @@
-// The decision log: an offloader's decisions, in order. Both worlds write it, without times and
-// addresses, so that one run can be held against the other (`ferry replay`).
+// The decision log: an offloader's decisions, in order. The simulator and the real device write it,
+// without times and addresses, so that two runs can be compared (`ferry replay`).
 //
 // JSON lines. Line 1 states the options; a line for each decision follows:
 //
 //   {"ferry":"decisions","schema":1,"options":{"host_memory":0,…,"hold_bytes":0},"moves":[1,2]}
 //   {"decision":"pack","run":1,"pack":1,"bytes":4096}
 //
-// `options` are those of a plan file (plan_options.h), all of them. `moves` stands where a plan
-// chose: the packs of a run that may move, ascending; without it all may. decisions: pack, evict,
-// prefetch, unpack, release, return, recompute. Bytes are integers.
+// `options` has all options of a plan file (plan_options.h). If a plan chose, `moves` lists the
+// packs of a run that may move, in ascending order; without it, all may move. The decisions are
+// pack, evict, prefetch, unpack, release, return and recompute. Bytes are integers.
 //
-// The reader refuses, with file and line: malformed JSON, an unknown, missing or duplicate key, a
-// wrong type, an option without sense. Written whole or not at all.
+// These are errors with file and line: malformed JSON, a missing or duplicate key, a wrong type, an
+// unknown option or an invalid value. The file is written completely or not at all.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct DecisionLog {
 
 std::string_view name(DecisionKind kind);
 
-// Lines with their ends, for callers that write a log piece by piece.
+// Return a line with its end, for callers that write a log piece by piece.
 std::string decision_header(const CoreOptions& options);
 std::string decision_line(const Decision& decision);
 

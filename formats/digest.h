@@ -1,5 +1,5 @@
-// FNV-1a of some bytes, as 16 hexadecimal digits: it tells whether an input is the one that a
-// result was made of. It guards against mistakes, not against people.
+// The FNV-1a hash of some bytes, as 16 hexadecimal digits. It shows if an input is the one that a
+// result was made from. It protects against mistakes, not against attacks.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Counts the different texts and ranges, in bounded memory: exactly up to kMost, and after that "at
-// least so many". Two that differ count as one with a probability of 2^-64.
+// Counts distinct texts and ranges in bounded memory. The count is exact up to kMost; after that it
+// is "at least kMost". Two different values count as one with a probability of 2^-64.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// The exceptions for a request that cannot be met: bad input (file, line, and what was expected),
-// and a run beyond a model's limits.
+// The exceptions for a request that cannot be met: wrong input (with file, line, and what was
+// expected), and a run beyond the simulator's limits.
 //
-// Readers and checkers throw InputError and have changed nothing by then; cli/ prints what() and
-// exits with kUsage. Line 0: the file as a whole. Failures of the machine (a full disk) are
-// std::system_error, as the standard library's are.
+// Readers and checkers throw InputError before they change anything; cli/ prints what() and exits
+// with kUsage. Line 0 means the whole file. Failures of the machine (a full disk) are
+// std::system_error, as in the standard library.
 #pragma once
 
 #include <cstdint>

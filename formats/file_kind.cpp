@@ -19,24 +19,25 @@ struct Words {
   std::string_view read_by;
 };
 
-// Sorted as FileKind is.
+// In the order of FileKind.
 constexpr std::array<Words, kFileKinds> kWords = {{
     {"a file that Ferry does not know", "no command reads it"},
     {"empty", "was it written to its end?"},
     {"compressed", "unpack it first (gunzip)"},
-    {"a zip archive (torch.save writes such)", "no command reads it"},
+    {"a zip archive (as torch.save writes)", "no command reads it"},
     {"a web page", "a browser shows it"},
-    {"a pickle, as a memory snapshot is", "`ferry replay` reads snapshots"},
+    {"a pickle (such as a memory snapshot)", "`ferry replay` reads snapshots"},
     {"a profiler's trace (Chrome's JSON)",
      "`ferry plan --times` and `ferry simulate --times` read it, ui.perfetto.dev shows it"},
     {"a program", "`ferry plan`, `ferry simulate` and `ferry replay` read it"},
-    {"a log of streams", "`ferry check` reads it"},
+    {"a stream log", "`ferry check` reads it"},
     {"a hazard", "`ferry check` reads it"},
     {"a plan",
-     "`ferry simulate --plan`, `ferry replay --plan`, `ferry train --plan` and Python's ferry.run "
+     "`ferry simulate --plan`, `ferry replay --plan`, `ferry train --plan` and Python's "
+     "ferry.execute "
      "read it"},
     {"a pipeline's plan", "`ferry train --stages` reads it"},
-    {"a log of decisions", "`ferry replay --decisions` reads it"},
+    {"a decision log", "`ferry replay --decisions` reads it"},
     {"a table of kernel times", "`ferry plan --times` and `ferry simulate --times` read it"},
     {"the state of a training", "`ferry train --resume` reads it"},
     {"the file of a campaign", "`ferry verify --resume` reads it"},
@@ -48,7 +49,7 @@ constexpr std::array<Words, kFileKinds> kWords = {{
 
 const Words& words_of(FileKind kind) { return kWords[static_cast<std::size_t>(kind)]; }
 
-// By the value of "ferry".
+// Returns the kind that the value of the key "ferry" names.
 std::optional<FileKind> named(std::string_view name) {
   constexpr std::pair<std::string_view, FileKind> kNames[] = {
       {"program", FileKind::kProgram},     {"hazard", FileKind::kHazard},
@@ -62,7 +63,7 @@ std::optional<FileKind> named(std::string_view name) {
   return std::nullopt;
 }
 
-// By the keys of the first object, as far as the beginning has them.
+// Finds the kind by the keys of the first object, as far as the beginning contains them.
 FileKind kind_of_object(std::string_view text) {
   FileKind kind = FileKind::kOther;
   try {
@@ -71,7 +72,7 @@ FileKind kind_of_object(std::string_view text) {
     std::string_view key;
     bool ferry = false;
     while (scan.next_key(key)) {
-      // Of these keys the value may be longer than the beginning.
+      // The values of these keys may be longer than the beginning, so they are not read.
       if (key == "traceEvents" || key == "deviceProperties") return FileKind::kProfile;
       if (key == "campaign") return FileKind::kCampaign;
       const std::string name(key);
@@ -87,7 +88,7 @@ FileKind kind_of_object(std::string_view text) {
       // A statement of a program that lacks its header has outputs.
       if (name == "out" && kind == FileKind::kLog) return FileKind::kOther;
     }
-  } catch (const JsonError&) {  // it ends in the middle, or is no JSON: as far as it goes
+  } catch (const JsonError&) {  // the beginning ends inside a value, or is not JSON
   }
   return kind;
 }
@@ -97,13 +98,13 @@ FileKind kind_of_text(std::string_view text) {
   if (text[0] == '[') {
     const std::size_t first = text.find_first_not_of(" \t\r\n", 1);
     const bool object = first != std::string_view::npos && text[first] == '{';
-    // A list of events; and a TOML file's table has a name there.
+    // A list of objects is a list of events. A table of a TOML file has a name after the bracket.
     if (object)
       return kind_of_object(text.substr(first)) == FileKind::kProfile ? FileKind::kProfile
                                                                       : FileKind::kOther;
   }
   if (text[0] == '<') return FileKind::kPage;
-  // The first line that says something: a table's name, or a key and its value.
+  // The first line that is not empty or a comment is a table's name, or a key and its value.
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
@@ -163,7 +164,7 @@ void refuse_other_kinds(const std::filesystem::path& path, std::initializer_list
   std::ifstream in(path, std::ios::binary);
   std::string beginning(kBeginning, '\0');
   in.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
-  if (in.bad() || (in.gcount() == 0 && !in.eof())) return;  // who reads it says why it cannot
+  if (in.bad() || (in.gcount() == 0 && !in.eof())) return;  // the reader will report the failure
   beginning.resize(static_cast<std::size_t>(in.gcount()));
   refuse_other_kinds(beginning, path.string(), wanted);
 }

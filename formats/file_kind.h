@@ -1,8 +1,8 @@
-// What kind of file one is, by its beginning: so that a file given to the wrong command is called
-// by its name, and with the command that reads it.
+// Recognises the kind of a file by its beginning. So the error for a file that is given to the
+// wrong command says what the file is and which command reads it.
 //
-// It tells by what no other kind has: the first bytes of archives, pickles and pages, and the keys
-// of JSON. What it does not know is kOther, of which a reader says what it expected.
+// Archives, pickles and web pages have characteristic first bytes; JSON files have characteristic
+// keys. Any other file is kOther, and its reader reports what it expected.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class FileKind : std::uint8_t {
   kPickle,
   kProfile,
   kProgram,
-  kLog,  // of streams
+  kLog,  // a stream log
   kHazard,
   kPlan,
   kPipelinePlan,
@@ -30,23 +30,24 @@ enum class FileKind : std::uint8_t {
   kKernelTimes,
   kTraining,
   kCampaign,
-  kResults,  // of a sweep
+  kResults,  // the results of a sweep
   kToml,
 };
 inline constexpr std::size_t kFileKinds = static_cast<std::size_t>(FileKind::kToml) + 1;
 
-// `beginning`: of the file, some 64 KiB, or all of it.
+// `beginning` is about the first 64 KiB of the file, or the whole file.
 FileKind kind_of(std::string_view beginning);
 
 std::string_view in_words(FileKind kind);  // "a program"
-// "`ferry plan`, `ferry simulate` and `ferry replay` read it"; of what none reads, what to do.
+// Says which commands read the file ("`ferry check` reads it"), or what to do if none does.
 std::string_view read_by(FileKind kind);
 
-// Throws InputError where the text is of a kind that is not among `wanted` (the first is what it
-// calls expected), which has one at least.
+// Throws InputError if the text is of a known kind that is not among `wanted`. The message names
+// the first of these as expected. `wanted` is not empty.
 void refuse_other_kinds(std::string_view text, const std::string& file,
                         std::initializer_list<FileKind> wanted);
-// The same of a file's beginning. What is no regular file is left alone: a pipe is read once.
+// The same for the beginning of a file. Files that are not regular are not opened, because a pipe
+// can be read only once.
 void refuse_other_kinds(const std::filesystem::path& path, std::initializer_list<FileKind> wanted);
 
 }  // namespace ferry

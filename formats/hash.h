@@ -1,7 +1,7 @@
-// Hashes of texts and numbers that are the same on every machine and in every run, so digests, tags
-// and drawn numbers may rest on them. They guard against mistakes, not against people.
+// Hashes of texts and numbers. They are the same on every machine and in every run, so digests,
+// tags and random numbers can use them. They protect against mistakes, not against attacks.
 //
-// sim/choices has its own mixer (sim/choices/hash.h), for it sees the standard library alone.
+// sim/choices has its own mixer (sim/choices/hash.h), because it uses only the standard library.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ constexpr std::uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
-// The last steps of SplitMix64 (Steele, Lea, Flood 2014), a bijection: each bit of x reaches every
-// bit. 0 stays 0, so a generator adds its stride first.
+// The last steps of SplitMix64 (Steele, Lea, Flood 2014). It is a bijection in which each bit of x
+// affects every bit of the result. 0 stays 0, so a generator adds its stride first.
 constexpr std::uint64_t spread_bits(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;

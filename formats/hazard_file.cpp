@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::int64_t kSchema = 1;
 
-// The lines that are operations of the log.
+// Returns the lines that are operations of the log.
 std::set<std::uint64_t> check_log(const HazardFile& hazard, const std::string& file) {
   std::set<std::uint64_t> operations;
   std::istringstream in(hazard.log);
   LineSource lines(in, file);
-  TraceReader reader(file);
+  StreamLogReader reader(file);
   std::string_view text;
   StreamOp op;
   while (lines.next(text)) {
@@ -36,7 +36,7 @@ HazardVerdict read_verdict(const Json& object, const std::string& file) {
   return verdict;
 }
 
-// "7@9 12r@14": the shape alone.
+// True if the text has the form "7@9 12r@14".
 bool is_schedule(std::string_view text) {
   const auto number = [&text] {
     const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -87,9 +87,11 @@ HazardFile parse_hazard(const std::string& text, const std::string& file) {
   if (fields.has("schedule")) {
     hazard.schedule = fields.text("schedule");
     hazard.seen = fields.text("seen");
-    if (!is_schedule(hazard.schedule)) fields.expected("schedule", "LATE@UNTIL, lines, by spaces");
+    if (!is_schedule(hazard.schedule))
+      fields.expected("schedule", "line numbers LATE@UNTIL, separated by spaces");
     if (hazard.seen.empty()) fields.expected("seen", "what the schedule shows");
-    if (hazard.verdicts.empty()) fields.expected("verdicts", "one that the schedule shows");
+    if (hazard.verdicts.empty())
+      fields.expected("verdicts", "at least one, which the schedule shows");
   }
   if (end < text.size()) hazard.log = text.substr(end + 1);
   if (!hazard.log.empty() && hazard.log.back() != '\n') hazard.log.push_back('\n');

@@ -1,7 +1,8 @@
-// A hazard, written down (formats/HAZARD.md): a program's stream log, what is wrong with it, and an
-// order of the device that shows it.
+// The hazard file (formats/HAZARD.md): a program's stream log, what is wrong with it, and an order
+// of the device that shows it.
 //
-// The reader checks each line by itself. Whether the verdicts hold says sim/explore/log_verdict.h.
+// The reader checks only each line by itself. sim/explore/log_verdict.h checks if the verdicts
+// hold.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,15 @@
 #include <vector>
 
 #include "formats/line_source.h"
+#include "formats/stream_log.h"
 #include "formats/stream_op.h"
-#include "formats/trace.h"
 
 namespace ferry {
 
-// Lines count from 1, the header's.
+// Lines count from 1, which is the header.
 struct HazardVerdict {
   std::string kind;
-  std::uint64_t earlier = 0;  // 0: there is one operation only
+  std::uint64_t earlier = 0;  // 0: there is only one operation
   std::uint64_t later = 0;
   bool operator==(const HazardVerdict&) const = default;
 };
@@ -31,16 +32,16 @@ struct HazardFile {
   std::string what;
   std::string source;
   std::vector<HazardVerdict> verdicts;
-  std::string schedule;  // empty: none
+  std::string schedule;  // empty: there is none
   std::string seen;
-  std::string log;  // the lines behind the header, each with its end
+  std::string log;  // the lines after the header, with their ends
 
-  // Calls f(line, op) for each operation; throws InputError as the reader of logs does.
+  // Calls f(line, op) for each operation. Throws InputError like StreamLogReader.
   template <class F>
   void each(F&& f) const {
     std::istringstream in(log);
     LineSource lines(in, system);
-    TraceReader reader(system);
+    StreamLogReader reader(system);
     std::string_view text;
     StreamOp op;
     while (lines.next(text)) {

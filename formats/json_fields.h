@@ -1,6 +1,6 @@
-// One JSON object, read strictly where it is used: a key that a reader asks for is there once, with
-// its type and range, or the input is refused with its file and line. What no reader asks for is
-// skipped, whatever it is: a later Ferry's keys, and those of other programs.
+// Reads the keys of a JSON object. A key that a reader asks for must exist once, with the right
+// type and range; otherwise it is an InputError with file and line. Keys that no reader asks for
+// are ignored: those of later versions of Ferry, and of other programs.
 //
 // Only .cpp files include this: it brings nlohmann-json with it.
 #pragma once
@@ -21,15 +21,16 @@ namespace ferry {
 
 using Json = nlohmann::ordered_json;
 
-// The line on which each value begins: "" is the text, "entries/3" a member of a member.
+// The line on which each value begins. The path "" is the whole text, "entries/3" a member of a
+// member.
 struct JsonLines {
   std::map<std::string, std::uint64_t, std::less<>> lines;  // values at most two levels deep
-  std::uint64_t line_of(std::string_view path) const;       // or its nearest ancestor's
+  std::uint64_t line_of(std::string_view path) const;       // else the line of the nearest ancestor
 };
 
-// Parses one JSON text that begins on `line` of `file`; a syntax error throws InputError with its
-// line. `lines`, if given, receives the line of each value. A number beyond 64 bits is a floating
-// point one, or infinite; a key that is there twice has a value that Fields refuses.
+// Parses a JSON text that begins on `line` of `file`. A syntax error throws InputError with its
+// line. `lines`, if not null, receives the line of each value. A number beyond 64 bits becomes a
+// floating point number or infinity. A key that occurs twice gets a value that Fields rejects.
 Json parse_json(std::string_view text, const std::string& file, std::uint64_t line,
                 JsonLines* lines = nullptr);
 
@@ -38,14 +39,14 @@ class Fields {
   static constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   static constexpr std::uint32_t kMaxNumber = kNoSlot - 1;
 
-  // `object`, `file` and `lines` must outlive it. Refuses a value that is no object. With `lines`,
-  // in which it is at `path`, a key that is wrong is refused with its own line.
+  // `object`, `file` and `lines` must outlive this. Throws InputError if the value is not an
+  // object. With `lines`, where the object is at `path`, errors have the line of the wrong key.
   Fields(const Json& object, const std::string& file, std::uint64_t line,
          const JsonLines* lines = nullptr, std::string path = "");
 
   bool has(std::string_view key) const;
   const Json* find(std::string_view key) const;  // null if it is missing
-  const Json& at(std::string_view key) const;    // refuses a missing one
+  const Json& at(std::string_view key) const;    // throws if it is missing
   Fields object(std::string_view key) const;
 
   std::string text(std::string_view key);
@@ -59,7 +60,8 @@ class Fields {
   Slot slot(std::string_view key);  // slots are below limits::kSlots
   std::vector<Slot> slots(std::string_view key, bool nulls = false);
   std::vector<Slot> slots_or_none(std::string_view key);
-  // Reads "dtype", "shape", and "strides" and "offset" unless the tensor is contiguous.
+  // Reads "dtype" and "shape", and "strides" and "offset" if they are there. Without them, the
+  // tensor is contiguous.
   Layout layout();
 
   [[noreturn]] void fail(const std::string& message) const;
@@ -81,7 +83,7 @@ class Fields {
 
 std::string json_text(std::string_view text);  // quoted and escaped
 
-// Writes "shape" and so on as Fields::layout reads them: `"dtype":"f32","shape":[2,3]`.
+// Writes a layout as Fields::layout reads it: `"dtype":"f32","shape":[2,3]`.
 std::string json_layout(const Layout& layout);
 std::string json_list(const std::vector<std::int64_t>& values);
 

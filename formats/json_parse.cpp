@@ -1,7 +1,7 @@
-// Implements parse_json of formats/json_fields.h: a tree of what JsonScan reads.
+// Implements parse_json of formats/json_fields.h: builds a tree from what JsonScan reads.
 //
-// Readers use values that are at most some levels deep (a plan's spans are the deepest, two for
-// each kSpanDepth); what is deeper is checked and left out, so that no text ends the stack.
+// Readers need only a limited depth (a plan's spans are the deepest, with two levels for each of
+// kSpanDepth). Deeper values are checked but left out, so that no text can overflow the stack.
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kDepth = 200;
 static_assert(kDepth > 2 * kSpanDepth + 10);
 
-// The members of one object. Of a key that is there twice it keeps the line, as a value of a kind
-// that no text has.
+// The members of one object. For a key that occurs twice it stores the line, as a binary value,
+// which no JSON text has.
 class Members {
  public:
   void add(const std::string& key, Json value, std::uint64_t line) {
@@ -49,7 +49,7 @@ class Members {
   }
 
   Json object_ = Json::object();
-  std::set<std::string, std::less<>> keys_;  // of many
+  std::set<std::string, std::less<>> keys_;  // used if there are many members
 };
 
 Json number_of(const JsonValue& value) {
@@ -132,7 +132,7 @@ class Builder {
   JsonLines* lines_;
   JsonScan scan_;
   std::uint64_t line_;
-  std::size_t counted_ = 0;  // how far newlines are counted in line_
+  std::size_t counted_ = 0;  // line_ counts the newlines up to this offset
 };
 
 }  // namespace

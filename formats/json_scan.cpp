@@ -7,7 +7,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Decides for texts of 20 digits or more.
+// Decides for numbers of 20 digits or more.
 bool fits_64_bits(std::string_view digits) {
   return digits.size() == 20 && digits <= std::string_view("18446744073709551615");
 }
@@ -62,7 +62,7 @@ void JsonScan::open(char bracket) {
   first_ = true;
 }
 
-// Moves past a comma, if one is due; false past the closing bracket.
+// Moves past a comma, if one must come here. Returns false if it moved past the closing bracket.
 bool JsonScan::separator(char close) {
   skip_space();
   if (at_ < end_ && *at_ == close) {
@@ -189,7 +189,8 @@ JsonValue JsonScan::number() {
   return value;
 }
 
-// Checks the array or object to its end. It is no recursion, which deep values would end badly.
+// Checks the array or object to its end. It does not recurse, because deep values would overflow
+// the stack.
 JsonValue JsonScan::nested() {
   JsonValue value;
   value.kind = peek() == '{' ? JsonValue::Kind::kObject : JsonValue::Kind::kArray;
@@ -234,7 +235,7 @@ std::string_view JsonScan::string(bool kept) {
 
 // The slow path, from the first character that needs decoding.
 std::string_view JsonScan::decode(const char* from, bool kept) {
-  // What is entered was skipped before, and is kept once at most.
+  // A part that is entered was skipped before, so each string is decoded at most once.
   const auto most = static_cast<std::size_t>(end_ - begin_);
   if (kept && decoded_.capacity() < most && decoded_.empty()) decoded_.reserve(most);
   const std::size_t start = decoded_.size();

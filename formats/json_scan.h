@@ -1,13 +1,14 @@
-// One JSON text read front to back, without building a tree: all of Ferry's readers stand on it. A
-// text that is not JSON (RFC 8259), or not UTF-8, is refused, saying what was expected and
+// Reads a JSON text from front to back without building a tree. All of Ferry's readers use it. A
+// text that is not JSON (RFC 8259) or not UTF-8 throws JsonError, which says what was expected and
 // where.
 //
-// A value that nobody needs stops nobody: a number has any size, values nest as deep as the text is
-// long, and a number may be NaN, inf or Infinity, which Python and PyTorch's profiler write.
+// A value that no reader needs cannot cause an error: numbers may have any size, values may be
+// nested to any depth, and a number may be NaN, inf or Infinity, which Python and PyTorch's
+// profiler write.
 //
-// A value is scanned once. An array or an object is returned as its text, already checked, for
-// callers to scan further. Texts refer to the input or, where escapes had to be decoded, to the
-// scan's own buffer: both until the next reset().
+// Each value is scanned once. An array or object is returned as its text, already checked, for the
+// caller to scan further. Texts point into the input or, if escapes were decoded, into the scan's
+// own buffer. Both are valid until the next reset().
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 
 namespace ferry {
 
-// what(): "expected a ',' or '}' at column 17". Columns are bytes of a line, from 1.
+// what() is, for example, "expected a ',' or '}' at column 17". Columns are bytes, from 1.
 struct JsonError : std::runtime_error {
   explicit JsonError(const std::string& what, std::size_t at = 0)
       : std::runtime_error(what), offset(at) {}
@@ -40,7 +41,7 @@ struct JsonValue {
   Kind kind = Kind::kAbsent;
   bool negative = false;
   std::uint64_t magnitude = 0;  // an integer's absolute value
-  std::string_view text;        // a text, decoded; any other value, as in the input
+  std::string_view text;        // a decoded string; any other value as in the input
 
   explicit operator bool() const { return kind != Kind::kAbsent; }
 };
@@ -49,7 +50,7 @@ class JsonScan {
  public:
   explicit JsonScan(std::string_view text = {}) { reset(text); }
   void reset(std::string_view text);
-  // Scans a part of the text: an array or object that value() gave.
+  // Scans a part of the text: an array or object that value() returned.
   void enter(std::string_view part);
 
   // Enters an array or object, past its opening bracket.
@@ -58,10 +59,10 @@ class JsonScan {
   bool next_key(std::string_view& key);
   bool next_element();
   JsonValue value();
-  // The bracket with which the next value begins; 0: it is no array or object.
+  // The bracket with which the next value begins; 0 if it is not an array or object.
   char opens();
   std::size_t offset() const { return static_cast<std::size_t>(at_ - begin_); }
-  // Refuses anything but white space that is left.
+  // Throws if anything but white space is left.
   void finish();
   bool blank();  // true if only white space is left now
 
@@ -74,9 +75,9 @@ class JsonScan {
   }
   void take(char c);
   bool separator(char close);
-  bool next_member();  // as next_key, up to the key
+  bool next_member();  // like next_key, but stops before the key
   JsonValue scalar(bool kept);
-  // Checked, and decoded if it is kept.
+  // Checks a string. Decodes it only if it is `kept`.
   std::string_view string(bool kept);
   std::string_view decode(const char* from, bool kept);
   void utf8();
@@ -91,8 +92,8 @@ class JsonScan {
   const char* at_ = nullptr;
   const char* end_ = nullptr;
   bool first_ = false;   // open() has seen no element yet
-  std::string opened_;   // brackets around what nested() is at
-  std::string decoded_;  // can hold all of the text, so it never moves while it grows
+  std::string opened_;   // the brackets around the current position of nested()
+  std::string decoded_;  // has room for the whole text, so it never moves while it grows
 };
 
 }  // namespace ferry

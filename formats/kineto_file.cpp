@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Microseconds, with every nanosecond of them.
+// Formats microseconds with three decimals, so that no nanosecond is lost.
 std::string microseconds(std::int64_t ns) {
   std::string rest = std::to_string(ns % 1000);
   rest.insert(0, 3 - rest.size(), '0');

@@ -59,7 +59,7 @@ std::int64_t numel(std::span<const std::int64_t> shape) {
     if (size < 0) throw LayoutError("a negative size");
     if (size == 0) count = 0;
   }
-  if (count == 0) return 0;  // before multiplying: [2^40, 2^40, 0] is a legal shape
+  if (count == 0) return 0;  // do not multiply first: [2^40, 2^40, 0] is a legal shape
   for (const std::int64_t size : shape) count = product(count, size);
   return count;
 }

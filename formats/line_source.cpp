@@ -32,7 +32,7 @@ bool LineSource::next(std::string_view& line) {
   }
 }
 
-// Moves unread bytes to the front and reads more behind them.
+// Moves the bytes that are left to the front of the buffer, and reads more after them.
 bool LineSource::fill() {
   constexpr std::size_t kChunk = std::size_t{1} << 18;
   if (end_ - begin_ > limits::kLineBytes) {
@@ -49,7 +49,7 @@ bool LineSource::fill() {
   in_->read(buffer_.data() + end_, static_cast<std::streamsize>(buffer_.size() - end_));
   if (in_->bad()) throw InputError(file_, number_ + 1, "cannot read further");
   const std::streamsize read = in_->gcount();
-  in_->clear();  // a short read is not the end: a pipe gives what it has
+  in_->clear();  // a short read is not the end: a pipe returns what it has
   end_ += static_cast<std::size_t>(read);
   return read > 0;
 }

@@ -1,4 +1,4 @@
-// The lines of a stream of text, one at a time, in memory for the longest of them.
+// Reads a stream of text line by line. It needs memory only for the longest line.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@ namespace ferry {
 
 class LineSource {
  public:
-  // `in` must outlive it; `file` names the input in errors.
+  // `in` must outlive this object; `file` names the input in errors.
   LineSource(std::istream& in, std::string file) : in_(&in), file_(std::move(file)) {}
 
-  // The next line without its '\n', valid until the next call; false after the last one. Throws
-  // InputError if reading fails.
+  // Reads the next line, without its '\n'; returns false after the last one. The line is valid
+  // until the next call. Throws InputError if reading fails.
   bool next(std::string_view& line);
-  std::uint64_t number() const { return number_; }  // the number of that line, from 1
+  std::uint64_t number() const { return number_; }  // of the last line that was read, from 1
   const std::string& file() const { return file_; }
 
  private:
@@ -27,7 +27,7 @@ class LineSource {
   std::istream* in_;
   std::string file_;
   std::vector<char> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  // the bytes that were read and not yet handed out
+  std::size_t begin_ = 0, end_ = 0;  // the bytes of the buffer that next() has not returned yet
   std::uint64_t number_ = 0;
 };
 

@@ -1,10 +1,10 @@
-// PyTorch's memory snapshots: what torch.cuda.memory._dump_snapshot writes and
-// torch.cuda._memory_viz shows. The segments and blocks of the caching allocator, and the trace of
-// what it did before, if its history was recorded.
+// Reads and writes PyTorch's memory snapshots, which torch.cuda.memory._dump_snapshot writes and
+// torch.cuda._memory_viz shows. A snapshot has the segments and blocks of the caching allocator
+// and, if its history was recorded, a trace of what the allocator did before.
 //
 // Models torch.cuda.memory._snapshot of PyTorch 2.11 (torch/csrc/cuda/Module.cpp). A snapshot is a
-// pickle, and is read by a reader that executes nothing (formats/pickle.h). Stack frames, contexts
-// and annotations are read over; frames that are written are empty.
+// pickle; the reader executes nothing (formats/pickle.h). It skips stack frames, contexts and
+// annotations. The writer writes empty frames.
 #pragma once
 
 #include <cstdint>
@@ -30,17 +30,17 @@ enum class MemoryAction : std::uint8_t {
   kUserDefined,
 };
 
-// "alloc", as PyTorch names it.
+// The name in PyTorch, such as "alloc".
 std::string_view name(MemoryAction action);
 
 // An entry of a device's trace.
 struct MemoryEvent {
   MemoryAction action{};
-  std::uint64_t address = 0;  // kOom: the bytes that the device had free
-  std::int64_t bytes = 0;     // as requested; of segments all; kOom: as rounded
-  std::uint64_t stream = 0;   // the number of its cudaStream_t
+  std::uint64_t address = 0;  // kOom: the bytes that were free on the device
+  std::int64_t bytes = 0;     // as requested; for segments, their size; kOom: as rounded
+  std::uint64_t stream = 0;   // the cudaStream_t as a number
   std::int64_t time_us = 0;
-  bool private_pool = false;  // a CUDA graph's, or a MemPool's
+  bool private_pool = false;  // the pool of a CUDA graph or of a MemPool
 };
 
 enum class BlockState : std::uint8_t { kInactive, kAllocated, kPendingFree };
@@ -50,7 +50,7 @@ std::string_view name(BlockState state);  // "inactive"
 struct MemoryBlock {
   std::uint64_t address = 0;
   std::int64_t bytes = 0;
-  std::int64_t requested_bytes = 0;  // of an inactive one: the latest request's
+  std::int64_t requested_bytes = 0;  // for an inactive block: of its last request
   BlockState state = BlockState::kInactive;
   bool operator==(const MemoryBlock&) const = default;
 };
@@ -61,24 +61,24 @@ struct MemorySegment {
   std::int64_t bytes = 0;
   std::uint64_t stream = 0;
   bool small = false;
-  bool expandable = false;  // then it is what is mapped in one piece
+  bool expandable = false;  // true: this is one contiguous mapped part of an expandable segment
   bool private_pool = false;
-  std::vector<MemoryBlock> blocks;  // in order; they fill it
+  std::vector<MemoryBlock> blocks;  // in order; they fill the segment
 };
 
 struct MemorySnapshot {
-  std::vector<MemorySegment> segments;           // by device and address
-  std::vector<std::vector<MemoryEvent>> traces;  // by device
+  std::vector<MemorySegment> segments;           // sorted by device and address
+  std::vector<std::vector<MemoryEvent>> traces;  // one for each device
   AllocConf conf;
 };
 
-// Throws InputError: the file, the byte or the entry, what is there and what was expected; and
-// std::system_error. Blocks fill their segments, and segments do not meet.
+// Throws InputError, which names the file, the byte or entry, what was expected and what was found;
+// and std::system_error. In the result, blocks fill their segments, and segments do not overlap.
 MemorySnapshot read_memory_snapshot(const std::filesystem::path& path);
 MemorySnapshot parse_memory_snapshot(std::string_view bytes, const std::string& file);
 
 std::string to_pickle(const MemorySnapshot& snapshot);
-// Whole or not at all. Throws std::system_error.
+// Writes the file completely or not at all. Throws std::system_error.
 void write_memory_snapshot(const std::filesystem::path& path, const MemorySnapshot& snapshot);
 
 }  // namespace ferry

@@ -1,4 +1,5 @@
-// From a pickle: what is there is checked, place by place, and what is missing is named.
+// Reads a memory snapshot from a pickle. Each value is checked; errors name the place in the
+// snapshot and what was expected.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -70,7 +71,7 @@ class Reader {
     refuse(std::string(key) + ": expected 0 to " + std::to_string(most) + ", found " +
            std::to_string(value));
   }
-  // Of what no replay needs; 0 where it is no such number.
+  // Reads a number that no replay needs; returns 0 if it is missing or wrong.
   std::int64_t told(const Value& dict, std::string_view key) const {
     const Value* value = document_.find(dict, key);
     if (value == nullptr || value->kind != Kind::kInteger) return 0;
@@ -85,7 +86,7 @@ class Reader {
   bool flag(const Value& dict, std::string_view key) const {
     return document_.find(dict, key) != nullptr && get(dict, key, Kind::kBool).integer != 0;
   }
-  // The place of a word among those that it may be.
+  // Returns the index of a value among the words that are allowed.
   template <std::size_t N>
   std::size_t word(const Value& dict, std::string_view key,
                    const std::array<std::string_view, N>& words) const {
@@ -98,7 +99,7 @@ class Reader {
     refuse(std::string(key) + ": expected one of " + list + ", found '" +
            printable(text.substr(0, limits::kNameBytes)) + "'");
   }
-  // (0, 0) is the allocator's own.
+  // The pool (0, 0) is the allocator's own.
   bool private_pool(const Value& dict) const {
     const Value* pool = document_.find(dict, "segment_pool_id");
     if (pool == nullptr) pool = document_.find(dict, "pool_id");
@@ -123,13 +124,13 @@ class Reader {
     for (const pickle::Id id : get(dict, "blocks", Kind::kList).items) {
       const Value& block = as(document_[id], Kind::kDict);
       const std::int64_t size = bytes(block, "size");
-      if (size == 0 || size > left) refuse("blocks: expected such as fill the segment");
+      if (size == 0 || size > left) refuse("blocks: expected blocks that fill the segment");
       segment.blocks.push_back({segment.address + static_cast<std::uint64_t>(segment.bytes - left),
                                 size, bytes(block, "requested_size"),
                                 static_cast<BlockState>(word(block, "state", kStates))});
       left -= size;
     }
-    if (left != 0) refuse("blocks: expected such as fill the segment");
+    if (left != 0) refuse("blocks: expected blocks that fill the segment");
     return segment;
   }
 
@@ -142,7 +143,7 @@ class Reader {
       const MemorySegment& before = segments[i - 1];
       if (before.device == segments[i].device &&
           before.address + static_cast<std::uint64_t>(before.bytes) > segments[i].address) {
-        refuse("expected such as do not meet, found two at " + std::to_string(segments[i].address));
+        refuse("expected no overlap, found two at " + std::to_string(segments[i].address));
       }
     }
   }
@@ -165,7 +166,7 @@ class Reader {
     MemoryEvent event;
     event.action = static_cast<MemoryAction>(word(dict, "action", kActions));
     event.time_us = told(dict, "time_us");
-    // Marks on the time line, which are no doing of the allocator's.
+    // These are marks on the time line, not actions of the allocator.
     if (event.action == MemoryAction::kSnapshot || event.action == MemoryAction::kUserDefined) {
       event.address = static_cast<std::uint64_t>(told(dict, "addr"));
       event.bytes = told(dict, "size");
@@ -179,7 +180,7 @@ class Reader {
     return event;
   }
 
-  // The text has what was set last; what counts now stands beside it.
+  // The text has the options that were set last. The keys beside it have the values in force.
   void read_settings(const Value& settings) {
     AllocConf& conf = snapshot_.conf;
     if (document_.find(settings, "PYTORCH_CUDA_ALLOC_CONF") != nullptr) {

@@ -1,4 +1,4 @@
-// To a pickle, with the keys that torch.cuda._memory_viz asks for.
+// Writes a memory snapshot as a pickle, with the keys that torch.cuda._memory_viz reads.
 #include <cstddef>
 
 #include "formats/atomic_file.h"

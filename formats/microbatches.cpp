@@ -12,7 +12,7 @@ namespace ferry {
 
 namespace {
 
-// (micro-batch, forward or backward)
+// Returns (micro-batch, true for its forward) in the order of the schedule.
 std::vector<std::pair<std::int64_t, bool>> schedule(std::int64_t count, MicrobatchOrder order) {
   std::vector<std::pair<std::int64_t, bool>> steps;
   if (order == MicrobatchOrder::kFbfb) {

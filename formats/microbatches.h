@@ -1,7 +1,7 @@
-// Repeats a step for several micro-batches: the main code once for each, in a chosen order.
+// Repeats a step for several micro-batches: the main code runs once for each, in a chosen order.
 //
-// A shipped program's main code is one forward and one backward. Gradients accumulate in the
-// globals, as they do in PyTorch; every micro-batch has slots of its own.
+// The main code of a shipped program is one forward and one backward. Gradients accumulate in the
+// globals, as in PyTorch; each micro-batch has its own slots.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,20 @@ struct MainStep {
   std::uint32_t call_line = 0;
   std::uint32_t backward_line = 0;
 };
-std::optional<MainStep> main_step(const Program& program);  // none: it is not such a step
+std::optional<MainStep> main_step(const Program& program);  // empty: the main code is different
 
-// FBFB: each backward after its forward. FFBB: all forwards first, the last one's backward first.
-// 1F1B: two forwards ahead, then a backward and a forward in turn, the oldest backward first.
+// FBFB: each backward directly follows its forward. FFBB: all forwards, then all backwards, the
+// last micro-batch first. 1F1B: two forwards, then a backward and a forward in turn, the oldest
+// first.
 enum class MicrobatchOrder : std::uint8_t { kFbfb, kFfbb, kOneForwardOneBackward };
 
-// LibTorch's captures also hand the loss to the caller, who looks at its bytes: the call has a
-// result more, and a View and a Free stand around the backward. Such a program without that, so
-// that its main code is a step; every other program as it was.
+// In captures from LibTorch the call also returns the loss, whose bytes the caller reads: the call
+// has one more result, and there are a View and a Free around the backward. Returns such a program
+// without these, so that its main code is a step. Returns any other program unchanged.
 Program with_main_step(const Program& program);
 
-// Throws std::invalid_argument where the main code, without what the caller does with the loss, is
-// not one Call followed by one Backward.
+// Throws std::invalid_argument if with_main_step does not make the main code one Call followed by
+// one Backward.
 Program with_microbatches(const Program& program, std::int64_t count, MicrobatchOrder order);
 
 }  // namespace ferry

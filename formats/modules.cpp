@@ -11,7 +11,7 @@
 namespace ferry {
 namespace {
 
-// The name with `#` in place of each number.
+// Returns the name with `#` instead of each number.
 std::string without_numbers(std::string_view name) {
   std::string text;
   for (const char c : name) {
@@ -29,7 +29,7 @@ struct Family {
   std::size_t ops = 0;
 };
 
-// The largest family among those that cover about the most ops.
+// Returns the family with the most members among those that cover nearly the most ops.
 std::set<std::string> largest_family(const std::vector<Statement>& statements,
                                      const std::vector<ModuleRun>& runs) {
   std::vector<std::size_t> ops(1, 0);  // number of ops before each statement
@@ -46,7 +46,7 @@ std::set<std::string> largest_family(const std::vector<Statement>& statements,
   for (const auto& [name, family] : families) {
     if (family.modules.size() > 1) most_ops = std::max(most_ops, family.ops);
   }
-  // A family may cover a tenth fewer ops than the best.
+  // A family may cover up to a tenth fewer ops than the one that covers most.
   const Family* best = nullptr;
   for (const auto& [name, family] : families) {
     const std::size_t members = family.modules.size();

@@ -1,4 +1,4 @@
-// The modules of a captured forward, as its markers show, and those of them that may be segments.
+// Finds the modules of a captured forward by its markers, and those that can be segments.
 #pragma once
 
 #include <cstddef>
@@ -10,29 +10,30 @@
 
 namespace ferry {
 
-// The segment with the module markers, a capture's forward; none if no code has any.
+// Returns the segment that has module markers: the forward of a capture. Empty if no code has any.
 std::optional<CodeId> forward_code(const Program& program);
 
-const Module* module_marker(const Statement& statement);  // null: the statement is no marker
+const Module* module_marker(const Statement& statement);  // null if the statement is no marker
 
-// Statements [begin, end): a module's two markers and everything between them.
+// Statements [begin, end) of one run of a module: its two markers and everything between them.
 struct ModuleRun {
   std::string module;
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
-// Sorted by their ends, inner before outer; modules that are never left are omitted.
+// Returns the runs sorted by their ends, so inner ones come before outer ones. Leaves out modules
+// without a marker for their end.
 std::vector<ModuleRun> module_runs(const std::vector<Statement>& statements);
 
-// True if markers are calls of checkpoint.
+// True if the markers are calls of checkpoint.
 bool marks_calls(const Program& program);
 
-// The forward's modules that may be segments (formats/outline.h), in forward order. If markers are
-// calls of checkpoint (Module::arguments), it takes these; else modules that repeat (transformer or
-// residual blocks). Modules repeat if their names differ only in numbers, as `layer1.0` and
-// `layer4.1` do. Of the families that cover about as many ops as any, the one with most members is
-// taken, so blocks rather than stages of blocks.
+// Returns the modules that can be segments (formats/outline.h), in forward order. If markers are
+// calls of checkpoint (Module::arguments), these are taken; otherwise modules that repeat, such as
+// transformer or residual blocks. Modules repeat if their names differ only in numbers, like
+// `layer1.0` and `layer4.1`; such modules are a family. Among the families that cover nearly the
+// most ops, the one with the most members is taken: blocks rather than groups of blocks.
 std::vector<std::string> segment_modules(const Program& program);
 
 }  // namespace ferry

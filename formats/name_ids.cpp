@@ -34,8 +34,8 @@ void NameIds::grow() {
   }
 }
 
-// Entries behind a freed slot move up, unless their own place is behind it: so there are no
-// tombstones, and a table that lives long stays small.
+// Entries after a freed slot move up if their own position permits it (backward-shift deletion). So
+// the table needs no tombstones, and stays small however long it is used.
 void NameIds::erase(std::uint32_t id) {
   const std::size_t mask = table_.size() - 1;
   std::size_t hole = seek(texts_[id], hash(texts_[id]));

@@ -1,8 +1,9 @@
-// Texts as small numbers, both ways. A number is free again once its text is erased, so that a long
-// log with ever new events needs as many numbers as it has events at a time.
+// Maps texts to small numbers and back. The number of an erased text is used again, so a long log
+// that always makes new events needs only as many numbers as there are events at a time.
 //
-// One open table of (hash, number), linear probing, at most half full: a look-up is a hash, one
-// cache line and one comparison. Numbers are given in order of first use: equal inputs, equal ids.
+// It is an open-addressing hash table of (hash, number) with linear probing, at most half full: a
+// look-up costs a hash, one cache line and one comparison. Numbers are given in the order of first
+// use, so equal inputs give equal numbers.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +60,7 @@ class NameIds {
     mix(rest);
     return static_cast<std::uint32_t>(h >> 32);
   }
-  // The index of the text, or of the free slot where it belongs.
+  // Returns the index of the text in the table, or of the free slot where it belongs.
   std::size_t seek(std::string_view text, std::uint32_t h) const {
     const std::size_t mask = table_.size() - 1;
     std::size_t at = h & mask;

@@ -57,7 +57,7 @@ std::string did_you_mean(std::string_view typed, const std::vector<std::string>&
   for (const std::string& name : names) {
     const std::size_t distance = slips(typed, name);
     if (distance > least || distance >= typed.size()) continue;
-    // Of two as near, the one that begins alike: the first letter is seldom the wrong one.
+    // If two are equally near, prefer the one with the same first letter, which is seldom wrong.
     const bool alike = !typed.empty() && !name.empty() && is_same(typed[0], name[0]);
     if (distance == least && (!nearest || !alike || is_same(typed[0], (*nearest)[0]))) continue;
     least = distance;

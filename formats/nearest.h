@@ -1,8 +1,8 @@
-// Names as people type them: in any case, and with a slip.
+// Finds names as people type them: in upper or lower case, and with typing errors.
 //
-// A slip is a letter too many, too few, another one, or two that changed places; a name is near if
-// it differs from the typed text by at most one slip in three letters. Only ASCII letters are
-// compared without case.
+// A slip is an extra letter, a missing letter, a wrong letter, or two swapped letters (the
+// Damerau-Levenshtein distance). A name is near if it differs from the typed text by at most one
+// slip for every three letters. Case is ignored for ASCII letters only.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 
 namespace ferry {
 
-// The number of slips between the two, without regard to case.
+// Returns the number of slips between two texts; ignores case.
 std::size_t slips(std::string_view a, std::string_view b);
 
-// The index of `typed` among the names: exactly as typed, else without regard to case.
+// Returns the index of `typed` among the names: an exact match, or else one that ignores case.
 std::optional<std::size_t> find_name(std::string_view typed, const std::vector<std::string>& names);
 
-// ": did you mean 'plan'?" for the first of the nearest names; empty if none is near.
+// Returns ": did you mean 'plan'?" with the nearest name; empty if no name is near.
 std::string did_you_mean(std::string_view typed, const std::vector<std::string>& names);
 
 }  // namespace ferry

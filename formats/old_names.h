@@ -1,5 +1,4 @@
-// Names that options of the command line had: they go on working for one version, and what was
-// typed is told in the new ones.
+// Old names of command-line options. They work for one more version, and a note gives the new name.
 #pragma once
 
 #include <span>
@@ -14,12 +13,20 @@ struct OldName {
   std::string_view now;  // "--card"
 };
 
-struct NewNames {
-  std::vector<std::string> words;  // as typed, with the new names
-  std::vector<std::string> notes;  // a line for each old name: what it is called now
+// A renamed value of an option; it can be in a list separated by commas.
+struct OldValue {
+  std::string_view option;  // "--policy"
+  std::string_view old;
+  std::string_view now;
 };
 
-// An option may have its value behind "=".
-NewNames with_new_names(std::vector<std::string> words, std::span<const OldName> names);
+struct NewNames {
+  std::vector<std::string> words;  // as typed, with the new names
+  std::vector<std::string> notes;  // a line for each old name, with the new one
+};
+
+// Replaces old names in the words of a command line. An option may have its value after "=".
+NewNames with_new_names(std::vector<std::string> words, std::span<const OldName> names,
+                        std::span<const OldValue> values = {});
 
 }  // namespace ferry

@@ -1,5 +1,5 @@
-// A call of one of PyTorch's operators, as its costs are counted (formats/op_costs.h): its name,
-// the layouts of its tensors, and the few other arguments that say which kernels run.
+// A call of a PyTorch operator, with all that its costs depend on (formats/op_costs.h): its name,
+// the layouts of its tensors, and the few other arguments that decide which kernels run.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace ferry {
 
-// Arguments by PyTorch's names, with its defaults.
+// Arguments under PyTorch's names, with its defaults.
 struct OpFlags {
   bool is_causal = false;
   bool transposed = false;
@@ -19,20 +19,20 @@ struct OpFlags {
   bool include_self = true;
   bool reduce_mean = false;  // `reduce` is "mean"
 
-  // Where a name is none of these, nothing changes.
+  // Any other name is ignored.
   void set(std::string_view argument, bool value);
   void set(std::string_view argument, std::string_view text);
 };
 
 struct OpCall {
   std::string_view name;              // "aten.mm", without an overload
-  std::vector<const Layout*> in;      // none of them null; not owned
-  std::vector<const Layout*> out;     // of results with storages of their own
+  std::vector<const Layout*> in;      // none is null; not owned
+  std::vector<const Layout*> out;     // results that have their own storages
   std::vector<std::uint32_t> writes;  // positions in `in`
   OpFlags flags{};
 };
 
-// What kernels move through memory.
+// The number of kernels, and the bytes that they read and write.
 struct OpTraffic {
   std::int64_t kernels = 0;
   std::int64_t read_bytes = 0;
@@ -40,9 +40,9 @@ struct OpTraffic {
   OpTraffic& operator+=(const OpTraffic& more);
 };
 
-// Elements of a shape, from this dimension on.
+// The number of elements of a shape, from dimension `from` on.
 std::int64_t elements_of(const std::vector<std::int64_t>& shape, std::size_t from = 0);
-// Without those that an expanded dimension repeats.
+// The bytes of a tensor's distinct elements: those that an expanded dimension repeats count once.
 std::int64_t distinct_bytes(const Layout& layout);
 
 }  // namespace ferry

@@ -33,8 +33,9 @@ constexpr std::array<std::string_view, 2> kLosses = {"aten.nll_loss_forward",
 constexpr std::array<std::string_view, 2> kLossGradients = {"aten.nll_loss_backward",
                                                             "aten.nll_loss2d_backward"};
 
-// What is read of the argument `i`. A gather reads as much of its table as it returns, a loss one
-// element of each row; its gradient needs the shape of what the loss was of.
+// Returns the bytes that the call reads of argument `i`. A gather reads as much of its table as it
+// returns. A loss reads one element of each row. The gradient of a loss needs only the shape of the
+// loss's input.
 std::int64_t bytes_read(const OpCall& call, std::uint32_t i) {
   if (i == 1 && among(kLossGradients, call.name)) return 0;
   const std::int64_t all = distinct_bytes(*call.in[i]);
@@ -65,7 +66,7 @@ std::int64_t bytes_written(const OpCall& call) {
   return bytes;
 }
 
-// Beside the one kernel that reads its arguments and writes its results.
+// The traffic of other kernels than the one that reads the arguments and writes the results.
 using Beside = OpTraffic;
 
 class CallBytes {
@@ -75,7 +76,7 @@ class CallBytes {
     return i < call_.in.size() ? distinct_bytes(*call_.in[i]) : 0;
   }
   std::int64_t out() const { return call_.out.empty() ? 0 : distinct_bytes(*call_.out[0]); }
-  // Of as many elements in single precision.
+  // The bytes of as many elements in single precision.
   std::int64_t single(std::size_t i) const {
     return i < call_.in.size() ? in(i) / itemsize(call_.in[i]->dtype) * 4 : 0;
   }
@@ -84,10 +85,11 @@ class CallBytes {
   const OpCall& call_;
 };
 
-// Few rows are added to zeros by one kernel. More are sorted by their index (8 passes over its 8
-// bytes), the rows of each index are cut into parts of ten, these are summed in single precision,
-// and then each other (EmbeddingBackwardKernel.cu, cub's radix sort). Each row is taken for one of
-// its own where there are as many: how often an index comes is not known.
+// The backward of an embedding (EmbeddingBackwardKernel.cu, cub's radix sort). One kernel adds a
+// few rows to zeros. More rows are sorted by their index (8 passes over its 8 bytes). The rows of
+// each index are cut into parts of ten; each part is summed in single precision, and then the sums
+// of the parts. How often an index occurs is not known, so all indices count as different if there
+// are enough rows.
 Beside beside_embedding(const OpCall& call) {
   if (call.in.size() < 2 || call.out.empty() || call.in[0]->shape.empty()) return {};
   constexpr std::int64_t kUnsorted = 3072;
@@ -110,9 +112,10 @@ Beside beside_attention(const OpCall& call, const CallBytes& bytes) {
   const Layout &query = *call.in[1], &key = *call.in[2];
   if (call.name == "aten._scaled_dot_product_flash_attention_backward" ||
       call.name == "aten._scaled_dot_product_cudnn_attention_backward") {
-    // Sums of products first; last the queries' gradients, which were added up in fp32. Of grouped
-    // keys and values there is a gradient for each head of the queries, to be summed. (cuDNN's
-    // kernels were seen on an H100: there are as many, and they do the same.)
+    // The first kernel makes sums of products, and the last one converts the gradients of the
+    // queries, which were added up in fp32. Grouped keys and values have a gradient for each head
+    // of the queries; these are summed. (On an H100, cuDNN was observed to run as many kernels that
+    // do the same.)
     Beside beside{2, bytes.in(0) + 2 * bytes.in(1), 2 * bytes.in(1)};
     if (query.shape[1] != key.shape[1] && key.shape[1] > 0) {
       const std::int64_t each = bytes.in(2) / key.shape[1] * query.shape[1];
@@ -121,8 +124,8 @@ Beside beside_attention(const OpCall& call, const CallBytes& bytes) {
     return beside;
   }
   if (call.name == "aten._scaled_dot_product_efficient_attention_backward") {
-    // The queries' gradients are added up in fp32, from zeros. Where they are of fp32 anyway,
-    // operators multiply and sum first.
+    // The gradients of the queries are added up in fp32, starting from zeros. For fp32 tensors,
+    // separate operators multiply and sum first.
     const std::int64_t gradients = bytes.single(1);
     if (query.dtype != DType::kF32) return {1, gradients, gradients};
     return {4, 2 * bytes.in(0) + gradients, bytes.in(0) + gradients};
@@ -133,12 +136,12 @@ Beside beside_attention(const OpCall& call, const CallBytes& bytes) {
 Beside beside_norm(const OpCall& call, const CallBytes& bytes) {
   const std::string_view name = call.name;
   const std::size_t outs = call.out.size();
-  // One for the input's gradient, one for the weight's and the bias's.
+  // One kernel for the gradient of the input, and one for those of the weight and the bias.
   if ((name == "aten.native_layer_norm_backward" || name == "aten._fused_rms_norm_backward") &&
       outs > 1) {
     return {1, bytes.in(0) + bytes.in(1), 0};
   }
-  // Sums over groups or channels, then what they make of them.
+  // Kernels that sum over groups or channels, and then kernels that use the sums.
   if (name == "aten.native_group_norm" || (name == "aten.native_batch_norm" && outs > 1)) {
     return {2, bytes.in(0), 0};
   }
@@ -156,18 +159,19 @@ Beside beside_one_kernel(const OpCall& call) {
   const CallBytes bytes(call);
   const std::int64_t out = bytes.out();
   const auto outs = static_cast<std::int64_t>(call.out.size());
-  // A copy of the tensor, and then in place; a vector is added by cuBLASLt instead.
+  // The tensor is copied, and the operator then works in place. cuBLASLt adds a vector without
+  // this.
   if (name == "aten.masked_fill" || name == "aten.baddbmm" ||
       (name == "aten.addmm" && !call.in.empty() && call.in[0]->shape.size() != 1)) {
     return {1, out, out};
   }
-  // The gradient times the result, and then what a softmax does with it.
+  // The gradient is multiplied by the result, and then the kernel of the softmax runs.
   if (name == "aten._softmax_backward_data") return {1, bytes.in(0) + bytes.in(1), bytes.in(0)};
   if (name == "aten.convolution" && call.in.size() > 2) return {1, out, out};  // adds the bias
   if (name == "aten.convolution_backward" && outs > 1) {
     return {outs - 1, (outs - 1) * bytes.in(0), 0};
   }
-  // Zeros, and then what is not 0.
+  // First zeros are written, and then the elements that are not 0.
   if (among(kLossGradients, name)) return {1, 0, 0};
   if (name == "aten.max_pool2d_with_indices_backward") return {1, 0, out};
   if (name == "aten.slice_backward" || name == "aten.select_backward" ||

@@ -1,12 +1,12 @@
-// What a call of one of PyTorch's operators costs, by its name and the layouts of its tensors.
+// Computes the costs of a call of a PyTorch operator from its name and the layouts of its tensors.
 //
-// FLOPs are those of matmuls, convolutions and attention (op_products.h). Everything else is bound
-// by bandwidth: bytes of the distinct elements of its tensor arguments and results. Where PyTorch
-// 2.11 runs several kernels on a GPU, they are counted, with the bytes that go from one to the next
-// (aten/src/ATen/native/cuda).
+// Only matmuls, convolutions and attention have FLOPs (op_products.h). All other operators are
+// bound by bandwidth: their cost is the bytes of the distinct elements of their tensor arguments
+// and results. If PyTorch 2.11 runs several kernels on a GPU, all are counted, and so are the bytes
+// that go from one to the next (aten/src/ATen/native/cuda).
 //
-// This is the one place that says so. The virtual GPU and captures from C++ call it; real/op_costs
-// hands it to captures from Python.
+// No other code knows these costs. The virtual GPU and captures from C++ call this; real/op_costs
+// makes it available to captures from Python.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct OpCosts {
 };
 OpCosts op_costs(const OpCall& call);
 
-// True if it reads no bytes of its arguments, only shapes at most, and leaves its results' bytes as
-// they are.
+// True if the operator reads no bytes of its arguments, at most their shapes.
 bool reads_shapes_only(std::string_view name);
+// True if the operator does not write the bytes of its results.
 bool writes_nothing(std::string_view name);
-// True if it does not read what it writes in place.
+// True if the operator does not read the tensor that it writes in place.
 bool overwrites(std::string_view name);
 
 }  // namespace ferry

@@ -9,8 +9,9 @@
 namespace ferry {
 namespace {
 
-// At what power of 2, of at most 16 bytes, each row of a matrix begins, whichever of its last two
-// dimensions the rows lie along. One that has gaps in both is copied before it is multiplied.
+// Returns the largest power of 2, up to 16 bytes, to which each row of a matrix is aligned. Rows
+// can lie along either of the last two dimensions. A matrix with gaps in both is copied before it
+// is multiplied.
 std::int64_t aligned_bytes(const Layout& layout) {
   const std::size_t dims = layout.shape.size();
   const bool by_columns = layout.strides[dims - 1] != 1 && layout.strides[dims - 2] == 1;
@@ -42,7 +43,7 @@ std::optional<MatrixProduct> matmul(const OpCall& call) {
   return MatrixProduct{rows / m, m, b.shape[dims - 1], a.shape[dims - 1], aligned};
 }
 
-// Of experts: each row is multiplied once, whatever group it is in.
+// FLOPs of a grouped product (of experts): each row is multiplied once, in whatever group it is.
 std::int64_t grouped_flops(const OpCall& call) {
   if (call.in.size() < 2) return 0;
   const auto &a = call.in[0]->shape, &b = call.in[1]->shape;
@@ -53,14 +54,14 @@ std::int64_t grouped_flops(const OpCall& call) {
 
 // A convolution, or its backward.
 struct Convolution {
-  std::int64_t places = 0;  // of the output in all images, or of a transposed one's input
-  std::int64_t taps = 0;    // of the filter
-  std::int64_t from = 0;    // channels of the weight's second dimension
-  std::int64_t to = 0;      // and of its first
+  std::int64_t places = 0;  // positions of the output in all images; if transposed, of the input
+  std::int64_t taps = 0;    // positions of the filter
+  std::int64_t from = 0;    // channels in the weight's second dimension
+  std::int64_t to = 0;      // channels in its first dimension
   bool grouped = false;
-  bool output = false;  // what of it is computed
-  bool of_input = false;
-  bool of_weight = false;
+  bool output = false;     // true: the call computes the output
+  bool of_input = false;   // true: it computes the gradient of the input
+  bool of_weight = false;  // true: it computes the gradient of the weight
 
   std::int64_t flops() const {
     return 2 * (output + of_input + of_weight) * places * to * from * taps;
@@ -106,15 +107,15 @@ std::vector<MatrixProduct> products_of(const Convolution& it, bool transposed) {
   return products;
 }
 
-// The pairs of a query and a key that a causal mask leaves: its diagonal begins at the first of
-// both.
+// Returns the number of pairs of a query and a key that a causal mask leaves. Its diagonal begins
+// at the first query and the first key.
 std::int64_t causal_pairs(std::int64_t queries, std::int64_t keys) {
   const std::int64_t triangle = std::min(queries, keys);
   return triangle * (triangle + 1) / 2 + (queries - triangle) * keys;
 }
 
-// Forward multiplies queries with keys, and that with values. Backward does the first again, and
-// has two products of the keys' width and two of the values'.
+// Forward multiplies queries with keys, and the result with values. Backward repeats the first
+// product, and has two more products of the width of keys and two of the width of values.
 std::int64_t attention_flops(const OpCall& call) {
   const bool backward = call.name.ends_with("_backward");
   const std::size_t query = backward ? 1 : 0;

@@ -11,8 +11,8 @@ namespace ferry {
 namespace {
 
 constexpr std::int64_t kIndex = 8;  // bytes
-// cub's radix sort of 8-byte keys and places: in one kernel, or by 8 bits a pass after two kernels
-// that count (tuning of compute capability 8.0 and up: 256 threads, 9 items each).
+// cub's radix sort of 8-byte keys and positions runs in one kernel, or in passes of 8 bits after
+// two kernels that count (as tuned for compute capability 8.0 and up: 256 threads, 9 items each).
 constexpr std::int64_t kSortedAtOnce = 256 * 9;
 constexpr std::int64_t kBitsAPass = 8;
 constexpr std::int64_t kCountingKernels = 2;
@@ -41,21 +41,21 @@ Put kind_of(const OpCall& call) {
   return {};
 }
 
-// How many 8-bit digits the number of the last of so many rows has.
+// Returns the number of 8-bit digits in the number of the last row.
 std::int64_t passes_of(std::int64_t rows) {
   std::int64_t passes = 1;
   for (std::int64_t last = (rows - 1) >> kBitsAPass; last > 0; last >>= kBitsAPass) ++passes;
   return passes;
 }
 
-// What goes before the kernel that adds: `count` places by `tensors` index tensors, in `rows`.
+// The kernels before the one that adds: `tensors` index tensors select `count` positions in `rows`.
 OpTraffic sorting(std::int64_t count, std::int64_t tensors, std::int64_t rows, bool checks) {
   const std::int64_t each = count * kIndex;
   OpTraffic all;
-  if (checks) all += {6 * tensors, 2 * tensors * each, 0};  // least and most: compared, asserted
-  all += {2 * tensors, 2 * tensors * each, 2 * tensors * each};  // wrapped, times the stride
-  all += {tensors - 1, 2 * (tensors - 1) * each, (tensors - 1) * each};  // summed
-  all += {2, each, 2 * each};  // divided by the slice's size; places counted up
+  if (checks) all += {6 * tensors, 2 * tensors * each, 0};       // minimum and maximum are checked
+  all += {2 * tensors, 2 * tensors * each, 2 * tensors * each};  // wrap, multiply by the stride
+  all += {tensors - 1, 2 * (tensors - 1) * each, (tensors - 1) * each};  // sum
+  all += {2, each, 2 * each};  // divide by the slice's size; make a list of positions
   const bool at_once = count <= kSortedAtOnce;
   const std::int64_t passes = at_once ? 1 : passes_of(rows);
   all += {passes + (at_once ? 0 : kCountingKernels), (2 * passes + (at_once ? 0 : 1)) * each,
@@ -63,16 +63,16 @@ OpTraffic sorting(std::int64_t count, std::int64_t tensors, std::int64_t rows, b
   return all;
 }
 
-// scatter_reduce's mean: ones are summed as the values are, and what they come to divides.
+// The mean of scatter_reduce: ones are added up like the values, and the sums are divided by them.
 OpTraffic dividing(const OpCall& call, std::int64_t count) {
   const std::int64_t whole = distinct_bytes(*call.in[0]);
   const std::int64_t elements = elements_of(call.in[0]->shape);
   const std::int64_t ones = call.in.size() > 2 ? distinct_bytes(*call.in[2]) : 0;
   const std::int64_t added = std::min(count, elements) * itemsize(call.in[0]->dtype);
-  OpTraffic all{2, 0, ones + whole};  // ones of each, or zeros
+  OpTraffic all{2, 0, ones + whole};  // fill with ones, or zeros
   all += {1, count * kIndex + ones + added, added};
-  all += {1, whole, elements};  // where it is 0
-  all += {1, elements, whole};  // put 1 there
+  all += {1, whole, elements};  // find counts of 0
+  all += {1, elements, whole};  // replace them by 1
   all += {1, 2 * whole, whole};
   return all;
 }
@@ -84,7 +84,7 @@ std::optional<OpTraffic> put_traffic(const OpCall& call) {
   if (put.kind == Kind::kNone || call.in.size() < 2) return std::nullopt;
   const Layout& into = *call.in[0];
   const bool has_values = call.in.size() > 2;
-  const Layout& values = *call.in.back();  // the index, where a number is put
+  const Layout& values = *call.in.back();  // the index, if the new value is a number
   const bool by_index = put.kind == Kind::kIndexPut;
   std::int64_t indices = 0, index_bytes = 0, index_tensors = 0;
   for (std::size_t i = 1; i < call.in.size() - (has_values ? 1 : 0); ++i) {
@@ -93,7 +93,7 @@ std::optional<OpTraffic> put_traffic(const OpCall& call) {
     ++index_tensors;
   }
   const std::int64_t elements = elements_of(into.shape);
-  std::int64_t count = indices;  // of what is put
+  std::int64_t count = indices;  // number of values that are written
   if (by_index || put.kind == Kind::kIndexAdd) {
     count = std::max(indices, elements_of(values.shape));
   }
@@ -103,7 +103,7 @@ std::optional<OpTraffic> put_traffic(const OpCall& call) {
   if (by_index && put.adds && indices > 0) {
     const std::int64_t slice = std::max<std::int64_t>(count / indices, 1);
     all += sorting(indices, index_tensors, elements / slice, !call.flags.unsafe);
-    // The kernel that adds reads what was sorted in place of the indices.
+    // The kernel that adds reads the sorted list instead of the indices.
     all.read_bytes += 2 * indices * kIndex - index_bytes;
   }
   if (put.kind == Kind::kScatterReduce) {

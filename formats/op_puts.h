@@ -1,13 +1,13 @@
-// The traffic of operators that write at indices: index_put, scatter, index_add and their kin.
+// The traffic of operators that write at indices: index_put, scatter, index_add and similar ones.
 //
-// Each reads indices and what is put there, and writes as much of its tensor; the form that returns
-// a new tensor copies the old one first, scatter_reduce twice. What adds or reduces reads what was
-// there, too. As many places are touched as values are put, for how often an index comes is not
-// known.
+// Each reads the indices and the new values, and writes as many elements of its tensor. The form
+// that returns a new tensor copies the old one first (scatter_reduce copies it twice). An operator
+// that adds or reduces also reads the old elements. How often an index occurs is not known, so as
+// many elements count as written as there are values.
 //
-// scatter and index_add add by atomics, in one kernel. index_put does not: it sorts (PyTorch 2.11,
-// aten/src/ATen/native/cuda/Indexing.cu, index_put_with_sort_kernel), and before that looks at each
-// index's bounds, unless it is the gradient of an indexing.
+// scatter and index_add use atomics, in one kernel. index_put sorts instead (PyTorch 2.11,
+// aten/src/ATen/native/cuda/Indexing.cu, index_put_with_sort_kernel). Before that it checks the
+// bounds of each index, unless it is the gradient of an indexing.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@
 
 namespace ferry {
 
-// All of the call's, or nothing where it is none of these.
+// Returns all traffic of the call; empty if it is none of these operators.
 std::optional<OpTraffic> put_traffic(const OpCall& call);
 
 }  // namespace ferry

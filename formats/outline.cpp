@@ -16,28 +16,28 @@
 namespace ferry {
 namespace {
 
-// The uses of a slot of the frame within a run, and around it.
+// How a slot of the frame is used inside a run and around it.
 struct RunUse {
   bool assigned_before = false;
   bool tensor_inside = false;
   bool edge_inside = false;
   bool read_inside = false;
   bool freed_inside = false;
-  bool needed_after = false;  // or freed there, so it lived until then
+  bool needed_after = false;  // read or freed after the run
 
   bool assigned_inside() const { return tensor_inside || edge_inside; }
   bool handed_in() const { return assigned_before && (read_inside || edge_inside); }
   bool handed_out() const { return assigned_inside() && needed_after; }
 };
 
-// Turns runs of one code into codes of their own, from the last to the first, and puts calls in
-// their places. Statements are taken from the end of the code, so what comes after a run is known
-// when it is its turn, and each statement is looked at once.
+// Turns runs of one code into codes of their own, and replaces each run by a call. It goes through
+// the statements from the last to the first. So when it comes to a run, it knows what comes after
+// the run, and it reads each statement only once.
 class Cuts {
  public:
   Cuts(std::size_t globals, Code& code);
-  // The run lies before all that were cut. Throws if it cannot be a segment; then nothing of the
-  // code is of use.
+  // The run must lie before all runs that were cut already. Throws if it cannot be a segment; then
+  // the code is not usable.
   Code cut(const ModuleRun& run, CodeId id);
   void finish();
 
@@ -63,27 +63,27 @@ class Cuts {
   struct Done {
     std::size_t begin = 0;
     std::size_t end = 0;
-    std::size_t with = 0;  // statements in its place
+    std::size_t with = 0;  // number of statements that replace it
   };
   struct SavedAfter {
-    std::size_t at = 0;  // in after_
+    std::size_t at = 0;  // index in after_
     std::uint32_t line = 0;
   };
 
   const Slot globals_;
   Code& code_;
-  std::vector<std::size_t> assigned_at_;  // by slot, first
-  std::vector<Slot> fresh_before_;        // by statement: above every slot before it
-  std::size_t left_;                      // statements that were not taken
-  Statements after_;                      // those that were, as they come out, from the last on
-  std::vector<bool> needed_after_;        // by slot
-  Slot fresh_after_;                      // above every slot of those
-  std::map<std::uint32_t, SavedAfter> saves_after_;  // by node: its first Save
+  std::vector<std::size_t> assigned_at_;  // for each slot: its first assignment
+  std::vector<Slot> fresh_before_;        // for each statement: a number above all slots before it
+  std::size_t left_;                      // statements that were not taken yet
+  Statements after_;                // new statements for those that were taken, last one first
+  std::vector<bool> needed_after_;  // for each slot: true if after_ names it
+  Slot fresh_after_;                // a number above all slots in after_
+  std::map<std::uint32_t, SavedAfter> saves_after_;  // for each node: its first Save in after_
   std::vector<Done> done_;
-  // Of the run that is cut now.
+  // These are for the run that is being cut.
   const ModuleRun* run_ = nullptr;
   std::map<Slot, RunUse> uses_;
-  Slot fresh_ = 0;  // above every slot of the code
+  Slot fresh_ = 0;  // a number above all slots of the code
 };
 
 Cuts::Cuts(std::size_t globals, Code& code)
@@ -129,7 +129,7 @@ void Cuts::put_after(Statement statement) {
   after_.push_back(std::move(statement));
 }
 
-// Takes the statements from `begin` on that are left.
+// Moves the statements from `begin` on that are left to after_.
 void Cuts::take_after(std::size_t begin) {
   for (; left_ > begin; --left_) {
     Statement& statement = code_.statements[left_ - 1];
@@ -138,7 +138,7 @@ void Cuts::take_after(std::size_t begin) {
   }
 }
 
-// A When holds the replacements of the runs in it.
+// Adjusts the count of a When to the runs in it that were replaced.
 void Cuts::adjust(When& when, std::size_t at) const {
   const std::size_t last = at + when.count;
   for (const Done& cut : done_) {
@@ -177,7 +177,7 @@ void Cuts::take_uses() {
   }
 }
 
-// A node's number belongs to its frame, so a cut must not part its uses.
+// A node's number belongs to its frame, so all uses of a node must be inside the run or outside.
 void Cuts::check_nodes() const {
   std::set<std::uint32_t> inside;
   const auto part = [this](std::uint32_t line, std::uint32_t node, const char* where) {
@@ -211,7 +211,7 @@ Code Cuts::cut(const ModuleRun& run, CodeId id) {
   Code segment{CodeKind::kSegment, run.module, {}, {}, {}, {}, at};
   Call call{.code = id, .in = {}, .out = {}, .recompute = Recompute::kCheckpoint};
   Free free;
-  std::map<Slot, Slot> names;  // new names of slots that the segment hands back
+  std::map<Slot, Slot> names;  // new numbers of slots that the segment returns
   hand_in(segment, call);
   for (const auto& [slot, use] : uses_) {
     if (use.assigned_before && use.freed_inside) free.slots.push_back(slot);
@@ -219,7 +219,7 @@ Code Cuts::cut(const ModuleRun& run, CodeId id) {
     segment.results.push_back(slot);
     call.out.push_back(slot);
     if (!use.handed_in()) continue;
-    // It got another edge inside. A slot is assigned once, so it comes back under a new number.
+    // The slot got another edge inside. A slot is assigned once, so it returns under a new number.
     call.out.back() = names[slot] = fresh_++;
     free.slots.push_back(slot);
   }
@@ -232,9 +232,8 @@ Code Cuts::cut(const ModuleRun& run, CodeId id) {
   return segment;
 }
 
-// Arguments that the marker names come first; all others are captured. A global is read
-// as itself inside, and so is a repeated argument: these have slots there that nobody
-// reads.
+// Arguments that the marker names come first; all others are captured. Inside, globals are read
+// directly. So the argument of a global, or a repeated argument, gets a slot that is never read.
 void Cuts::hand_in(Code& segment, Call& call) {
   const auto& arguments = module_marker(code_.statements[run_->begin])->arguments;
   std::set<Slot> named;
@@ -251,8 +250,8 @@ void Cuts::hand_in(Code& segment, Call& call) {
   }
 }
 
-// The run's statements, with slots of their own frame: the arguments first. The caller frees what
-// the run freed without having been handed it.
+// Takes the run's statements and renumbers their slots in their own frame, the arguments first. If
+// the run frees a slot that is not its argument, the caller frees it instead.
 void Cuts::take_out(Code& segment) {
   FrameSlots rename(globals_);
   for (Slot& slot : segment.arguments) rename(slot);
@@ -270,7 +269,7 @@ void Cuts::take_out(Code& segment) {
   for (Slot& slot : segment.results) rename(slot);
 }
 
-// After the run: renames the slots that came back.
+// Renames the returned slots in the statements after the run.
 void Cuts::rename_after(const std::map<Slot, Slot>& names) {
   if (names.empty()) return;
   const auto rename = [&](Slot& slot) {

@@ -1,10 +1,9 @@
-// A captured forward, cut at its modules: each run of a chosen module becomes a code of its own,
-// called as a checkpoint, so that a plan can say which of them are recomputed.
+// Outlines the modules of a captured forward: each run of a chosen module becomes a code of its own
+// that is called as a checkpoint, so a plan can say which of them are recomputed.
 //
-// The forward is the first segment that holds module markers: a capture has one. Its i-th Call
-// of a recompute kind is segment i. The arguments and results of such a call follow from the
-// slots. If the marker names the arguments, those are its `in`, and what else it reads is
-// captured.
+// The forward is the first segment that has module markers; a capture has one. Its i-th Call of a
+// recompute kind is segment i. The arguments and results of such a call follow from the slots. If
+// the marker names the arguments, those are its `in`, and other slots that it reads are captured.
 //
 //     forward            f = op a                 f = op a
 //                        enter m                  call m (f, h) -> (y)
@@ -14,14 +13,13 @@
 //                        leave m                  m (f', h') -> (y')
 //                        op y                       enter m … free t', h' … leave m
 //
-// Outlined and called without a recompute, a program computes the same in the same order. Two
-// lifetimes change: an argument lives until the call ends, even if the module frees it, as in
-// PyTorch; and a value of the module that nobody reads or frees dies with the call, not with the
-// forward.
+// Without a recompute, an outlined program computes the same in the same order. Two lifetimes
+// change. An argument lives until the call ends, even if the module frees it, as in PyTorch. And a
+// value of the module that is never read or freed dies at the end of the call, not of the forward.
 //
-// Not outlined: modules in bodies, whose grad mode a call would change, and in main, whose calls
-// are forwards. A slot that a When assigns is not followed to a When on the other side of a
-// module's boundary; the checker refuses such a result.
+// Modules in bodies are not outlined, because a call would change their grad mode; nor are those in
+// main, whose calls are forwards. A slot that is assigned under a When is not followed to a When on
+// the other side of a module's boundary; the checker rejects such a result.
 #pragma once
 
 #include <span>
@@ -33,12 +31,11 @@
 
 namespace ferry {
 
-// `program` must pass the checker; the result then does. `modules` are marker names, in any
-// order; of two chosen modules that nest, the outer one is outlined. A module that runs n
-// times becomes n segments. Throws std::invalid_argument, with the module's name and its
-// marker's line, if there is no such module, if only an exception leaves it, or if its
-// boundary parts what a call cannot hand over: a node from its Save, or a slot's edge from its
-// tensor.
+// `program` must pass the checker; then the result does too. `modules` are names of markers, in any
+// order. If two chosen modules nest, the outer one is outlined. A module that runs n times becomes
+// n segments. Throws std::invalid_argument, with the module's name and the line of its marker, if
+// there is no such module, if only an exception leaves it, or if its boundary separates what a call
+// cannot pass: a node and its Save, or a slot's edge and its tensor.
 Program outline(const Program& program, std::span<const std::string> modules);
 
 }  // namespace ferry

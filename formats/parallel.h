@@ -1,4 +1,4 @@
-// Work on several threads. What comes of it must not depend on their number.
+// Runs work on several threads. The result must not depend on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace ferry {
 
 inline std::size_t processors() { return std::max(std::thread::hardware_concurrency(), 1u); }
 
-// Calls `work` once for each number below `count`, on at most so many threads; the caller's is one
-// of them. Throws the first exception of theirs, after all have ended, and begins no more after it.
+// Calls `work` once for each number below `count`, on at most `threads` threads, including the
+// caller's. After an exception no more work begins; it is thrown after all threads have ended.
 template <class Work>
 void in_parallel(std::size_t count, const Work& work, std::size_t threads = processors()) {
   std::atomic<std::size_t> next = 0;

@@ -11,7 +11,7 @@ namespace ferry::pickle {
 namespace {
 
 constexpr std::size_t kValuesMost = std::size_t{1} << 25;
-// Of marks: lists, tuples and dictionaries in the making. Python's own reader ends far below.
+// The most marks, that is unfinished lists, tuples and dictionaries. Python's own limit is lower.
 constexpr std::size_t kDepthMost = 10'000;
 constexpr Id kMark{0xffff'ffff};
 
@@ -20,7 +20,7 @@ struct Opcode {
   std::string_view name;
 };
 
-// Those that this reader does not have.
+// The instructions that this reader does not support.
 constexpr Opcode kOthers[] = {
     {'F', "FLOAT"},        {'I', "INT"},
     {'L', "LONG"},         {'S', "STRING"},
@@ -92,18 +92,18 @@ class Reader {
     return taken;
   }
 
-  // What Python would import.
+  // Pushes an object where Python would import something.
   void push_object(std::vector<Id> module_and_name) {
     stack_.push_back(add({.kind = Kind::kObject, .text = {}, .items = std::move(module_and_name)}));
   }
-  // What it would call, with so many arguments on top of it.
+  // Replaces a function, with this many arguments on top of it, by an object.
   void call(int arguments) {
     for (int i = 0; i < arguments; ++i) pop();
     const Value called = document_[pop()];
     push_object(called.kind == Kind::kObject ? called.items : std::vector<Id>{});
   }
 
-  // The latest value, not a mark; it goes, or stays.
+  // The top of the stack, which must be a value and not a mark.
   Id top() const {
     if (stack_.empty() || stack_.back() == kMark) refuse("a value is missing");
     return stack_.back();
@@ -113,7 +113,7 @@ class Reader {
     stack_.pop_back();
     return id;
   }
-  // What stands above the latest mark, which goes.
+  // Removes the values above the latest mark, and the mark. Returns the values.
   std::vector<Id> pop_to_mark() {
     if (marks_ == 0) refuse("a mark is missing");
     std::size_t from = stack_.size();
@@ -128,7 +128,7 @@ class Reader {
   }
   void extend(Kind kind, const std::vector<Id>& items) {
     Value& into = document_.values_[static_cast<std::size_t>(top())];
-    if (into.kind == Kind::kObject) return;  // what it makes of them nobody knows
+    if (into.kind == Kind::kObject) return;  // its contents are not known
     if (into.kind != kind) {
       refuse("expected " + std::string(name(kind)) + ", found " + std::string(name(into.kind)));
     }
@@ -137,7 +137,7 @@ class Reader {
   }
 
   void remember(std::uint64_t place) {
-    // Python counts them.
+    // Python numbers them from 0.
     if (place > memo_.size())
       refuse("expected to remember value number " + std::to_string(memo_.size()));
     if (place == memo_.size()) memo_.push_back(kMark);
@@ -150,11 +150,11 @@ class Reader {
     stack_.push_back(memo_[static_cast<std::size_t>(place)]);
   }
 
-  // Little-endian; Python writes the fewest bytes, others may write more.
+  // Reads a little-endian integer. Python writes as few bytes as possible; other programs may not.
   void push_long(std::uint64_t bytes) {
     auto size = static_cast<std::size_t>(bytes);
     const std::string_view all = bytes_.substr(at_, size);
-    const auto is_sign = [&](std::size_t i) {  // the byte says what the one before it says
+    const auto is_sign = [&](std::size_t i) {  // true if the byte only repeats the sign
       const bool set = (static_cast<unsigned char>(all[i - 1]) & 0x80) != 0;
       return all[i] == (set ? '\xff' : '\0');
     };
@@ -170,7 +170,7 @@ class Reader {
     push(Kind::kInteger, static_cast<std::int64_t>(value));
   }
   void push_float() {
-    std::uint64_t bits = 0;  // big-endian, as no other number is
+    std::uint64_t bits = 0;  // big-endian, unlike all other numbers
     for (const char byte : take(8)) bits = bits << 8 | static_cast<unsigned char>(byte);
     stack_.push_back(
         add({.kind = Kind::kFloat, .real = std::bit_cast<double>(bits), .text = {}, .items = {}}));
@@ -185,7 +185,7 @@ class Reader {
   std::string_view bytes_;
   const std::string& file_;
   std::size_t at_ = 0;
-  std::size_t begin_ = 0;  // of the instruction
+  std::size_t begin_ = 0;  // where the instruction begins
   bool stopped_ = false;
   std::size_t marks_ = 0;
   std::vector<Id> stack_;
@@ -236,7 +236,7 @@ bool Reader::step_value(unsigned char code) {
   }
 }
 
-// Instructions that make what is no plain data, or a text or bytes as few write them.
+// Instructions that make other values than plain data, and rare forms of texts and bytes.
 bool Reader::step_object(unsigned char code) {
   switch (code) {
     case 'T':
@@ -264,7 +264,7 @@ bool Reader::step_object(unsigned char code) {
     case 0x92:
       return call(2), true;
     case 'b':
-      return pop(), true;  // what it holds
+      return pop(), true;  // drops the state of an object
     case 'Q':
       return pop(), push_object({}), true;
     case 0x82:
@@ -291,7 +291,7 @@ bool Reader::step_stack(unsigned char code) {
       }
       return true;
     case 0x95:
-      return number(8), true;  // a frame: of no meaning where all bytes are there
+      return number(8), true;  // the length of a frame, which is not needed here
     case '.':
       if (stack_.size() != 1 || marks_ != 0) refuse("expected one value at the end");
       document_.root_ = top();

@@ -1,13 +1,13 @@
 // Reads a pickle (Python's serialised objects) of plain data, and executes nothing.
 //
-// A pickle is a program for a small machine, and some of its instructions import and call what they
-// name. This reader makes numbers, texts, lists, tuples and dictionaries. In the place of what
-// would be imported or called stands an object of that name, which nobody made: who needs its value
-// refuses it, and who does not never notices. Source: Lib/pickletools.py of CPython 3.11, protocols
-// 2 to 5.
+// A pickle is a program for a stack machine, and some of its instructions import and call
+// functions. This reader makes only numbers, texts, lists, tuples and dictionaries. Where Python
+// would import or call, it makes a value of kind kObject that has only the name. A user that needs
+// the real value must reject it; other users can ignore it. Source: Lib/pickletools.py of CPython
+// 3.11, protocols 2 to 5.
 //
-// Values are numbered and owned by the document; several places may share one. A pickle can make a
-// list that is in itself: who walks a document goes where a format says, and no deeper.
+// The document owns all values and numbers them; a value can be shared. A pickle can make a list
+// that contains itself, so a user must walk a document only as deep as its format says.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ enum class Kind : std::uint8_t {
   kList,
   kTuple,
   kDict,
-  kBig,     // an integer of more than 64 bits, whose value is not kept
-  kBytes,   // of Python's bytes and bytearray
+  kBig,     // an integer of more than 64 bits; its value is not stored
+  kBytes,   // Python's bytes and bytearray
   kObject,  // anything else
 };
 
@@ -37,20 +37,20 @@ enum class Id : std::uint32_t {};
 
 struct Value {
   Kind kind = Kind::kNone;
-  std::int64_t integer = 0;  // or 0 and 1, of a bool
+  std::int64_t integer = 0;  // for a bool: 0 or 1
   double real = 0;
-  std::string_view text;  // of the bytes that were read, which must live as long
-  std::vector<Id> items;  // of a dictionary: a key, its value, the next key, …; of an object: the
-                          // texts of its module and its name, if it has one
+  std::string_view text;  // points into the bytes that were read, which must outlive it
+  std::vector<Id> items;  // for a dictionary: a key, its value, the next key, …; for an object: the
+                          // texts of its module and its name, if it has a name
 };
 
 class Document {
  public:
   const Value& operator[](Id id) const { return values_[static_cast<std::size_t>(id)]; }
   const Value& root() const { return (*this)[root_]; }
-  // "a list", "an object of posix.system"
+  // Returns "a list" or, for example, "an object of posix.system".
   std::string in_words(const Value& value) const;
-  // The value of a dictionary's key; null: it has none. Of equal keys the last counts.
+  // Returns the value of a dictionary's key; null if it is missing. The last of equal keys counts.
   const Value* find(const Value& dict, std::string_view key) const;
 
  private:
@@ -59,8 +59,8 @@ class Document {
   Id root_{};
 };
 
-// Throws InputError: the file, and the byte at which it is no such pickle. Values, their nesting
-// and their remembered ones have limits.
+// Throws InputError with the file and the position of the byte where it is not such a pickle. The
+// number of values, of memo entries and of nested levels is limited.
 Document parse(std::string_view bytes, const std::string& file);
 
 }  // namespace ferry::pickle

@@ -1,7 +1,7 @@
-// Writes a pickle of plain data, of protocol 2, for formats/pickle.h and for Python.
+// Writes a pickle of plain data in protocol 2, which formats/pickle.h and Python read.
 //
-// Texts that come again are written once. The caller nests: a list is begun, given its values and
-// ended; a dictionary's values follow their keys.
+// A text that is repeated is written once. The caller begins a list, writes its values and ends it.
+// In a dictionary, a value follows its key.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ class Writer {
   void begin_tuple() { bytes_ += '('; }
   void end_tuple() { bytes_ += 't'; }
 
-  std::string finish();  // the pickle; once
+  std::string finish();  // returns the pickle; call it once
 
  private:
   void number(std::uint64_t value, int bytes);
 
   std::string bytes_;
-  std::map<std::string, std::uint32_t, std::less<>> texts_;  // their numbers in the pickle
+  std::map<std::string, std::uint32_t, std::less<>> texts_;  // numbers of texts in the memo
 };
 
 }  // namespace ferry::pickle

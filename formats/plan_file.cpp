@@ -123,7 +123,7 @@ class PlanReader {
                   .step_ns = predicted.integer("step_ns")};
   }
 
-  // The items of a list, each with its line.
+  // Reads the items of a list, each with its line.
   template <class Read>
   void read_list(Fields& top, const std::string& key, Read read) {
     const Json& items = top.at(key);
@@ -154,7 +154,7 @@ class PlanReader {
     });
   }
 
-  // All but its inner ones.
+  // Reads a span without its inner spans.
   static PlanSpan read_span(Fields& line) {
     PlanSpan span;
     const auto place = [&line](const char* key) {
@@ -176,7 +176,7 @@ class PlanReader {
     return span;
   }
 
-  // `depth`: that of the span around.
+  // `depth` is the depth of the span around them.
   static void read_inner(Fields& around, PlanSpan& span, std::size_t depth) {
     if (!around.has("inner")) return;
     const Json& items = around.at("inner");
@@ -222,12 +222,12 @@ class PlanReader {
     entry.op = line.text("op");
     line.at("strides");  // always written
     entry.layout = line.layout();
-    entry.layout.offset = 0;  // of no meaning to a plan
+    entry.layout.offset = 0;  // not a part of the plan
     entry.group = static_cast<std::uint64_t>(line.integer("group"));
     if (line.has("segment")) {
       entry.segment = static_cast<std::uint64_t>(line.integer("segment"));
       if (*entry.segment >= plan.segments.size() || !plan.segments[*entry.segment].recompute) {
-        line.expected("segment", "one of the plan's that is recomputed");
+        line.expected("segment", "a segment of the plan that is recomputed");
       }
     }
     const auto choices = std::span(kChoices).first(entry.segment ? 3 : 2);

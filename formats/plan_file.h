@@ -1,4 +1,5 @@
-// The plan file: one JSON object, schema 1, an entry a line so that people can read and diff it.
+// The plan file: a JSON object, schema 1, with one entry on each line so that people can read and
+// diff it.
 //
 //   {
 //     "ferry": "plan",
@@ -17,25 +18,25 @@
 //     ]
 //   }
 //
-// A plan made for another allocator than the usual one says so after its policy, as the variable
-// PYTORCH_CUDA_ALLOC_CONF does: "alloc_conf": "expandable_segments:True".
+// A plan for other allocator options than the defaults has these after its policy, as in
+// PYTORCH_CUDA_ALLOC_CONF: "alloc_conf": "expandable_segments:True".
 //
-// A plan that recomputes spans of operators has these in place of segments, and its entries are the
-// saved tensors that the spans do not make again, with the tensors that their replays begin from:
+// A plan that recomputes spans of operators has spans instead of segments. Its entries are the
+// saved tensors that the spans do not recompute, and the tensors from which the spans start:
 //
 //     "spans": [
 //       {"first":3,"first_op":"aten.gelu","last":5,"last_op":"aten.mm","keep":[5]}
 //     ],
 //
-// A span that has others in it has them as "inner", a list of spans, which may have some as well.
+// A span with other spans inside it has these as "inner", a list of spans that can nest again.
 //
-// Bytes and nanoseconds are integers. A plan that recomputes nothing has no "segments"; an entry
-// with a "segment" is a pack of that one, and it alone may be recomputed. The reader refuses, with
-// file and line: malformed JSON, an unknown, missing or duplicate key, a wrong type, packs of the
-// forward or of a segment that do not count up from 0, a segment that is not recomputed, two
-// decisions for one group (recomputed entries excepted), spans that overlap, are out of order,
-// reach beyond the one around them or are nested too deep, and spans beside segments. Written
-// whole or not at all.
+// Bytes and nanoseconds are integers. A plan that recomputes nothing has no "segments". An entry
+// with a "segment" is a pack of that segment; only such entries can be recomputed. These are errors
+// with file and line: malformed JSON, a missing or duplicate key, a wrong type, packs of the
+// forward or of a segment that do not count up from 0, an entry of a segment that is not
+// recomputed, two decisions for one group (except recomputed entries), spans that overlap, are out
+// of order, are larger than the span around them or are nested too deep, and spans together with
+// segments. The file is written completely or not at all.
 #pragma once
 
 #include <filesystem>

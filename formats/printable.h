@@ -1,5 +1,5 @@
-// Names come from files that anybody may have written: characters that a terminal would not take
-// for text are shown as \xNN.
+// Makes names safe to print. They come from files that anybody may have written, so control
+// characters, which a terminal could act on, are shown as \xNN.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ inline std::string printable(std::string_view text) {
   std::string shown;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F are control characters, too: 0xc2 and such a byte.
+    // U+0080 to U+009F are control characters too. In UTF-8 they are 0xc2 and a second byte.
     const bool second = i > 0 && text[i - 1] == '\xc2' && byte >= 0x80 && byte < 0xa0;
     if (second) shown.pop_back();
     if (second) shown += "\\xc2";

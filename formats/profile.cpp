@@ -32,7 +32,7 @@ struct Events {
   bool shapes = false;
 };
 
-// The words of "Input type": c10's names of scalar types, and C++'s of those that it has.
+// Parses an "Input type": the name of a scalar type in c10, or in C++ if C++ has the type.
 std::optional<DType> dtype_of(std::string_view type) {
   static const std::map<std::string_view, DType> kTypes = {
       {"double", DType::kF64},
@@ -63,12 +63,12 @@ std::string name_of(std::string_view text) {
   return name;
 }
 
-// The members of one event that are used; any other is skipped, whatever it is.
+// Reads the members of one event that are used, and skips all others.
 class EventReader {
  public:
   explicit EventReader(Events& events) : events_(events) {}
 
-  // Throws JsonError: what was expected of which key.
+  // Throws JsonError that says which key was wrong and what was expected.
   void read(std::string_view event) {
     scan_.reset(event);
     JsonValue phase, category, name, begins, lasts, arguments, process, thread;
@@ -83,7 +83,7 @@ class EventReader {
     if (arguments.kind != JsonValue::Kind::kObject) expected("args", "an object", arguments);
     JsonValue id, dims, types;
     members(arguments.text, {{"External id", &id}, {"Input Dims", &dims}, {"Input type", &types}});
-    if (!id) return;  // nobody's
+    if (!id) return;  // it belongs to no call
     if (id.kind != JsonValue::Kind::kInteger || id.magnitude > INT64_MAX) {
       expected("External id", "an integer", id);
     }
@@ -174,7 +174,7 @@ class EventReader {
     return sizes;
   }
 
-  // An argument that is no tensor has the type "Scalar", "ScalarList", "GenericList" or none.
+  // An argument that is not a tensor has type "Scalar", "ScalarList" or "GenericList", or no type.
   std::vector<ProfiledInput> inputs(const JsonValue& dims, const JsonValue& types) {
     std::vector<ProfiledInput> inputs;
     if (!dims || !types) return inputs;
@@ -202,7 +202,7 @@ std::uint64_t line_at(std::string_view text, std::size_t byte) {
   return 1 + static_cast<std::uint64_t>(std::count(before.begin(), before.end(), '\n'));
 }
 
-// The events of "traceEvents", or of the list that the text is: Chrome's format has both.
+// Reads the events in "traceEvents", or in a list that is the whole text. Chrome's format has both.
 class ProfileReader {
  public:
   ProfileReader(std::string_view text, const std::string& file)
@@ -227,7 +227,7 @@ class ProfileReader {
     } catch (const JsonError& error) {
       throw InputError(
           file_, line_at(text_, error.offset),
-          "expected a profile of PyTorch's (Chrome's JSON): " + std::string(error.what()));
+          "expected a profile of PyTorch (Chrome's JSON): " + std::string(error.what()));
     }
     return std::move(events_);
   }
@@ -256,7 +256,7 @@ class ProfileReader {
   EventReader reader_{events_};
 };
 
-// Adds what ran on the GPU for a call to the calls around it, thread by thread.
+// Adds the GPU time of each call to the calls around it on the same thread.
 void add_to_outer(std::vector<OpEvent>& ops, const std::map<std::int64_t, double>& kernels_us) {
   const auto order = [](const OpEvent& op) {
     return std::tuple(std::string_view(op.thread), op.begins_us, -op.ends_us, op.id);
@@ -285,7 +285,7 @@ void add_to_outer(std::vector<OpEvent>& ops, const std::map<std::int64_t, double
 
 bool is_profile(std::string_view text, const std::string& file) {
   if (text.substr(0, 2) == "\x1f\x8b") {
-    throw InputError(file, 0, "expected text, and it is compressed: unpack it first (gunzip)");
+    throw InputError(file, 0, "expected text, but the file is compressed: unpack it (gunzip)");
   }
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos || (text[begin] != '{' && text[begin] != '[')) return false;

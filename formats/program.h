@@ -1,13 +1,13 @@
 // A program: one training step as autograd sees it, written as code.
 //
-// Captured, random, hand-written and imported programs are this one type, and the tape in sim/
-// interprets it. formats/PROGRAM.md describes the file; formats/program_file.h reads and writes it.
+// Captured, random, hand-written and imported programs all have this type, and the tape in sim/
+// executes it. formats/PROGRAM.md describes the file; formats/program_file.h reads and writes it.
 //
-// A program is a table of *globals* (parameters, buffers, inputs: they live for the whole run) and
-// a list of *codes*. A code is straight-line statements over *slots*; every run of a code has a
-// frame of its own, so that a segment may run again with fresh storages. Slots below
-// globals.size() name globals in every code; the others belong to the frame, and are assigned
-// once. A storage dies when the last slot, saved tensor or gradient that refers to it dies.
+// A program is a table of *globals* (parameters, buffers and inputs, which live for the whole run)
+// and a list of *codes*. A code is straight-line statements over *slots*. Each run of a code has
+// its own frame, so a segment can be recomputed with new storages. Slots below globals.size() are
+// globals in every code. The other slots belong to the frame and are assigned once. A storage dies
+// when the last slot, saved tensor or gradient that refers to it dies.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace ferry {
 
 enum class DType : std::uint8_t { kF64, kF32, kBF16, kF16, kF8, kI64, kI32, kI16, kI8, kU8, kBool };
 
-// A window on a storage. Shape and strides in elements; offset in elements from the storage's
-// start.
+// A window on a storage. Shape and strides are in elements; the offset is in elements from the
+// storage's start.
 struct Layout {
   DType dtype = DType::kF32;
   std::vector<std::int64_t> shape;
@@ -35,24 +35,25 @@ inline constexpr Slot kNoSlot = ~Slot{0};
 using TypeId = std::uint32_t;  // an index into Program::types
 using CodeId = std::uint32_t;  // an index into Program::codes
 
-// The name of an op that stands for a tensor that the step found, and that no operator made.
+// The name of an op that stands for a tensor that existed before the step.
 inline constexpr std::string_view kGivenOp = "ferry.given";
 
-// What an operator multiplies, where that is matrices, or a convolution that is computed as one:
-// `batch` times m × k by k × n.
+// A matrix product that an operator computes, or a convolution that is computed as one: `batch`
+// products of m × k by k × n.
 struct MatrixProduct {
   std::int64_t batch = 0;
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  // The most of 2, 4, 8 and 16 bytes that the place of every row in its three matrices is a
-  // multiple of, as they lie in memory: kernels load 16 at a time where they can.
+  // The largest of 2, 4, 8 and 16 bytes to which every row of its three matrices is aligned in
+  // memory. Kernels load 16 bytes at a time if they can.
   std::int64_t aligned_bytes = 16;
   bool operator==(const MatrixProduct&) const = default;
 };
 
-// Makes the storages of its outputs, reads its inputs, writes its outputs and, in place, those
-// inputs that `writes` lists (positions in `in`; each such write bumps the tensor's version).
+// Runs an operator. It makes the storages of its outputs, reads its inputs, and writes its outputs.
+// It also writes the inputs in `writes` in place (positions in `in`); each such write increases the
+// tensor's version.
 struct Op {
   std::string name;
   std::vector<Slot> in;
@@ -63,13 +64,13 @@ struct Op {
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
   std::int64_t measured_ns = 0;  // 0: not measured; the roofline decides
-  bool once = false;         // may do more than this says, or not the same again: no replay runs it
-  bool random = false;       // draws from the random generator (dropout): its values depend on the
-                             // generator's state, and it moves that state on
-  std::int64_t kernels = 1;  // that it runs one after the other, on a GPU
-  std::vector<MatrixProduct> products{};  // one after the other, that its FLOPs are
-  std::int64_t cached_bytes = 0;  // of those it reads, what a card's L2 has (scenarios/l2.h): of no
-                                  // file
+  bool once = false;         // may have other effects, or other results next time: never replayed
+  bool random = false;       // uses the random generator (dropout): its values depend on the
+                             // generator's state, and it changes that state
+  std::int64_t kernels = 1;  // number of GPU kernels, which run one after another
+  std::vector<MatrixProduct> products{};  // the products that its FLOPs consist of
+  std::int64_t cached_bytes = 0;  // bytes that it reads from the L2 cache (scenarios/l2.h); not in
+                                  // the file
   bool operator==(const Op&) const = default;
 };
 
@@ -81,12 +82,12 @@ struct View {
   bool operator==(const View&) const = default;
 };
 
-// Makes an autograd node, where grad mode is on and some input requires grad. Its edges go to where
-// the gradients of `in` flow; the slots in `out` become its outputs (a slot may carry an edge and
-// no tensor). `saved` are packed now, in order; a Save packs further ones, as outputs are.
+// Makes an autograd node if grad mode is on and some input requires grad. Its edges lead to where
+// the gradients of `in` flow. The slots in `out` become its outputs (a slot may carry an edge and
+// no tensor). `saved` are packed now, in order; a later Save packs more, such as outputs.
 struct MakeNode {
   std::string name;
-  std::uint32_t id = 0;  // within the frame
+  std::uint32_t id = 0;  // unique in its frame
   std::vector<Slot> in;
   std::vector<Slot> out;
   std::vector<Slot> saved;
@@ -105,9 +106,9 @@ struct Free {
   bool operator==(const Free&) const = default;
 };
 
-// A module boundary. `enter` and leave nest. Where it is a call of checkpoint that just ran,
-// entering it has `arguments`: the tensors that the call was handed, in their order, and any slots
-// that carry their edges.
+// A module boundary: entering or leaving. Modules nest. If the module is a call of checkpoint that
+// was captured without a recompute, the entry has `arguments`: the tensor arguments of the call, in
+// order, and the slots that carry their edges.
 struct Module {
   std::string name;
   bool enter = true;
@@ -115,20 +116,21 @@ struct Module {
   bool operator==(const Module&) const = default;
 };
 
-// A region whose saved tensors no hook sees (the output head, say).
+// The begin or end of a region whose saved tensors no hook sees (for example the output head).
 struct Exclude {
   bool begin = true;
   bool operator==(const Exclude&) const = default;
 };
 
-// How what a call saves is kept: as hooks say, or not at all and recomputed in backward, as
-// torch.utils.checkpoint does with use_reentrant=False (kCheckpoint) or True (kReentrant), or by
-// running those of its ops again that made it (kReplay: the call is a span).
+// Decides what happens with the tensors that a call saves. kNone: the hooks decide. Otherwise they
+// are not kept but recomputed in backward: as torch.utils.checkpoint does with use_reentrant=False
+// (kCheckpoint) or True (kReentrant), or by running the ops again that made them (kReplay: the call
+// is a span).
 enum class Recompute : std::uint8_t { kNone, kCheckpoint, kReentrant, kReplay };
 
-// Runs another code in a frame of its own: `in` to its arguments, its results to `out`. Grad mode
-// is on in it, in a body as well (as under torch.enable_grad: a reentrant checkpoint's recompute).
-// A span has none of the options.
+// Runs another code in its own frame. `in` are its arguments, and its results go to `out`. Grad
+// mode is on in the code, even if a body calls it (as under torch.enable_grad in the recompute of a
+// reentrant checkpoint). A span has none of the options.
 struct Call {
   CodeId code = 0;
   std::vector<Slot> in;
@@ -137,22 +139,22 @@ struct Call {
   // call has neither an early stop nor a determinism check.
   Recompute recompute = Recompute::kNone;
   bool early_stop = true;         // the recompute ends at the last tensor that is needed
-  bool preserve_rng = true;       // the recompute draws forward's random numbers
-  bool determinism_check = true;  // the recompute's saves are compared with forward's
-  // The last so many of `in` are no arguments but captured by the function of a kCheckpoint: they
-  // are not saved, and a recompute reads them as they are then.
+  bool preserve_rng = true;       // the recompute uses the same random numbers as forward
+  bool determinism_check = true;  // what the recompute saves is compared with forward
+  // The last `captured` slots of `in` are not arguments but captured by the function of a
+  // kCheckpoint: they are not saved, and a recompute reads them as they are then.
   std::uint32_t captured = 0;
   bool operator==(const Call&) const = default;
 };
 
-// True if the call is a segment: its function runs again.
+// True if the call is a segment: a recompute runs the whole function.
 inline bool is_segment(const Call& call) {
   return call.recompute == Recompute::kCheckpoint || call.recompute == Recompute::kReentrant;
 }
 
-// One graph task from `roots`. Inside a body it is a nested backward. Without `inputs` gradients
-// accumulate in the globals, as Tensor.backward does; with them they go to `out`, one for each, and
-// to no global, as torch.autograd.grad does.
+// Runs one graph task from `roots`. Inside a body it is a nested backward. Without `inputs`,
+// gradients accumulate in the globals, as in Tensor.backward. With `inputs`, the gradient of each
+// goes to `out` and to no global, as in torch.autograd.grad.
 struct Backward {
   std::vector<Slot> roots;
   std::vector<Slot> inputs;
@@ -168,7 +170,7 @@ struct SetStream {
   bool operator==(const SetStream&) const = default;
 };
 
-// Stream `to` waits for the work that `from` was given so far.
+// Stream `to` waits for all earlier work of stream `from`.
 struct Sync {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
@@ -182,8 +184,8 @@ struct RecordUse {
   bool operator==(const RecordUse&) const = default;
 };
 
-// User code fails here. Where a backward runs it, that backward fails; the program goes on after
-// the outermost Call or Backward of its main code.
+// User code throws an exception here. If a backward runs this code, that backward fails. The
+// program continues after the outermost Call or Backward of its main code.
 struct Raise {
   std::string message;
   bool operator==(const Raise&) const = default;
@@ -195,17 +197,18 @@ struct Move {
   bool operator==(const Move&) const = default;
 };
 
-// Ambient state, such as autocast's: the values of the ops that follow depend on it, until it is
-// set again, across calls. A checkpoint captures it in forward and puts it back for the recompute.
+// Sets ambient state, such as that of autocast. The values of the ops that follow depend on it,
+// also across calls, until it is set again. A checkpoint captures it in forward and restores it for
+// the recompute.
 struct Ambient {
   std::uint32_t state = 0;
   bool operator==(const Ambient&) const = default;
 };
 
-// The next `count` statements run only while a checkpoint runs this code again (`recomputing`), or
-// only while none does: for programs whose recompute differs from their forward. What a recompute
-// calls runs again, too. The regions of Module and Exclude are inside or outside as a whole, and
-// there is no When under another.
+// The next `count` statements run only while a checkpoint recomputes this code (`recomputing`), or
+// only while none does. This is for programs whose recompute differs from their forward. Code that
+// a recompute calls is recomputed too. A region of Module or Exclude must be completely inside or
+// outside, and a When cannot contain another When.
 struct When {
   bool recomputing = false;
   std::uint32_t count = 0;
@@ -222,9 +225,9 @@ struct Statement {
 
 enum class CodeKind : std::uint8_t { kMain, kSegment, kBody };
 
-// A body is what a node runs in backward: `arguments` are the gradients of the node's outputs,
-// `saved` the unpacked saved tensors in order, `results` the gradients of the node's inputs
-// (kNoSlot: none). A segment is called: `arguments` and `results` match the Call's.
+// A code. A body is the code that a node runs in backward: `arguments` are the gradients of the
+// node's outputs, `saved` the unpacked saved tensors in order, and `results` the gradients of the
+// node's inputs (kNoSlot: none). A segment is called; its `arguments` and `results` match the Call.
 struct Code {
   CodeKind kind = CodeKind::kSegment;
   std::string name;
@@ -249,7 +252,7 @@ struct Global {
 
 struct Program {
   std::string name;
-  std::vector<std::pair<std::string, std::string>> about;  // model, batch, versions: for people
+  std::vector<std::pair<std::string, std::string>> about;  // model, batch, versions
   std::vector<Layout> types;
   std::vector<Global> globals;
   std::vector<Code> codes;

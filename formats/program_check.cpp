@@ -32,7 +32,7 @@ class Checker {
   }
 
  private:
-  // A When makes two programs of one: the first run, and the recompute.
+  // With a When, a program is two programs: its forward, and its recompute. Both are checked.
   void check_codes() {
     for (const bool recomputing : {false, true}) {
       if (recomputing && !has_when()) return;
@@ -110,7 +110,7 @@ class Checker {
   const Program& program_;
   const ProgramLookup lookup_;
   std::vector<std::optional<CodeSummary>> summaries_;
-  std::vector<CodeId> calling_;  // codes whose summaries are under way
+  std::vector<CodeId> calling_;  // codes whose summaries are being made
   std::int64_t globals_bytes_ = 0;
 };
 

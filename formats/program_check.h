@@ -1,24 +1,25 @@
-// Refuses a program that contradicts itself, with the line of the contradiction.
+// Checks that a program does not contradict itself. The error has the line of the contradiction.
 //
-// An interpreter need not check again what holds afterwards:
-//   * every type is a layout; every number names a global, code, node or type that is there;
+// Afterwards the following holds, and an interpreter need not check it again:
+//   * every type is a layout; every number names an existing global, code, node or type;
 //   * there is one main, without arguments or results; segments are called and bodies belong to
-//     nodes, no call reaches itself, and codes are at most 200 deep in each other;
-//   * what all of this does, each code as often as it runs, is within formats/limits.h;
-//   * a slot of a frame is assigned once, used after that, and not after its free; it may carry an
-//     edge, a tensor or both, in either order, and what needs a tensor finds one;
-//   * a view lies within its storage, also where the storage came through calls, and an alias
-//     within its global's, with the same dtype;
-//   * counts match: a call's with its segment, a node's and its saves' with its body, once the
-//     node's code is read to its end;
-//   * modules and exclusions nest in each other and are closed, save where the code raises;
-//   * a When's statements are there, none is under another, and it cuts no module or exclusion.
+//     nodes, no code calls itself, and codes are nested at most 200 deep;
+//   * the work of all codes, counted each time that they run, is within formats/limits.h;
+//   * a slot of a frame is assigned once, used after that, and not after its free; it may carry
+//     an edge, a tensor or both, in either order, and each use of a tensor finds one;
+//   * a view lies within its storage, even if the storage came through calls; an alias lies within
+//     the storage of its global and has the same dtype;
+//   * counts match: those of a call with its segment, and those of a node and its saves with its
+//     body (saves are counted at the end of the node's code);
+//   * modules and exclusions nest and are closed, except in code that raises;
+//   * a When has as many statements as it counts, contains no other When, and contains modules and
+//     exclusions only completely.
 //
-// All of this holds for a code as it runs first and as it runs again, each by itself: a slot that
-// is assigned under a When alone is not read outside of it, and two Whens may assign one slot.
+// All of this holds for a code both as it runs in forward and as it is recomputed. So a slot that
+// is assigned only under a When is not read outside of it, and two Whens may assign the same slot.
 //
-// Not checked: what depends on the run (whether a node is made, the sizes of gradients and of what
-// a body unpacks, whether a root requires grad).
+// Not checked are facts that depend on the run: if a node is made, the sizes of gradients and of
+// tensors that a body unpacks, and if a root requires grad.
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@
 
 namespace ferry {
 
-// `file` names the input in errors; statements without lines (made in memory) report line 0.
+// `file` names the input in errors. Statements without lines (made in memory) report line 0.
 void check_program(const Program& program, const std::string& file);
 
 }  // namespace ferry

@@ -1,11 +1,11 @@
 // Reads and writes programs (formats/PROGRAM.md describes the file).
 //
-// The writer is canonical: keys in PROGRAM.md's order, no spaces, defaults left out. So reading a
-// file that it wrote and writing it again gives the same bytes. The reader judges the grammar
-// alone: whether the program makes sense is formats/program_check.h's; load_program does both.
+// The writer is canonical: keys in the order of PROGRAM.md, no spaces, no defaults. So a file that
+// it wrote has the same bytes after it is read and written again. The reader checks only the
+// grammar. formats/program_check.h checks if the program makes sense; load_program does both.
 //
-// Every error is an InputError with file and line: malformed or truncated JSON, an unknown or
-// duplicate key, a wrong type, globals or codes whose numbers do not go 0, 1, 2, …
+// Every error is an InputError with file and line: malformed or truncated JSON, a duplicate key, a
+// wrong type, globals or codes whose numbers are not 0, 1, 2, …
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ Program read_program(std::istream& in, const std::string& file);
 Program read_program(const std::filesystem::path& path);
 Program load_program(const std::filesystem::path& path);  // reads and checks
 
-// The first line only: a list of programs needs no more.
+// The first line of the file, which is enough for a list of programs.
 struct ProgramHeader {
   std::string name;
   std::vector<std::pair<std::string, std::string>> about;
@@ -32,10 +32,10 @@ ProgramHeader read_program_header(const std::filesystem::path& path);
 
 std::string to_text(const Program& program);
 void write_program(const std::filesystem::path& path,
-                   const Program& program);  // written whole or not at all
+                   const Program& program);  // completely or not at all
 
-// FNV-1a over the canonical text without measured times, 16 hexadecimal digits. It identifies the
-// step that a plan was made for, however long its ops took where they were measured.
+// Returns the FNV-1a hash of the canonical text without measured times, as 16 hexadecimal digits.
+// It identifies the step that a plan was made for. Measured times do not change it.
 std::string digest(const Program& program);
 
 }  // namespace ferry

@@ -8,7 +8,7 @@ namespace ferry {
 ProgramLookup::ProgramLookup(const Program& program, const std::string& file)
     : program_(program), file_(file) {
   for (Slot slot = 0; slot < program.globals.size(); ++slot) {
-    const Slot alias = program.globals[slot].alias;  // the check of globals refuses a later one
+    const Slot alias = program.globals[slot].alias;  // a later one is an error, checked elsewhere
     storages_.push_back(alias < slot ? storages_[alias] : slot);
   }
 }
@@ -38,7 +38,7 @@ std::int64_t ProgramLookup::global_bytes(Slot slot) const {
 
 void ProgramLookup::check_depth(std::size_t depth, std::uint32_t line) const {
   if (depth <= limits::kDepth) return;
-  fail(line, "expected codes at most " + std::to_string(limits::kDepth) + " deep in each other");
+  fail(line, "expected codes nested at most " + std::to_string(limits::kDepth) + " deep");
 }
 
 void ProgramLookup::fail(std::uint32_t line, const std::string& message) const {

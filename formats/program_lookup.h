@@ -1,5 +1,5 @@
-// Looks up the numbers in a program; throws the InputError that says in which line a number names
-// nothing, or something of another kind.
+// Looks up codes, types and globals of a program by number. Throws InputError, with the line, if
+// there is no such number or if it is of another kind.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace ferry {
 
 class ProgramLookup {
  public:
-  // Both must outlive it; `file` names the input in errors.
+  // Both must outlive this object; `file` names the input in errors.
   ProgramLookup(const Program& program, const std::string& file);
 
   const Program& program() const { return program_; }
@@ -22,7 +22,7 @@ class ProgramLookup {
   Hull type_hull(TypeId type, std::uint32_t line) const;
   std::int64_t global_bytes(Slot slot) const;
 
-  // Limits the nesting of codes: checking or running each level needs stack.
+  // Throws if codes are nested too deep, because each level needs stack to check and to run.
   void check_depth(std::size_t depth, std::uint32_t line) const;
 
   [[noreturn]] void fail(std::uint32_t line, const std::string& message) const;
@@ -30,7 +30,7 @@ class ProgramLookup {
  private:
   const Program& program_;
   const std::string& file_;
-  std::vector<Slot> storages_;  // by global: the one that owns the storage
+  std::vector<Slot> storages_;  // for each global: the one that owns its storage
 };
 
 }  // namespace ferry

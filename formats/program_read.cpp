@@ -45,13 +45,13 @@ MatrixProduct read_product(const Fields& line, const Json& sizes) {
   };
   if (!sizes.is_array() || sizes.size() != 4 ||
       !std::all_of(sizes.begin(), sizes.end(), in_range)) {
-    line.expected("matmul", "[batch, m, n, k], or a list of two such, each from 1 to " +
+    line.expected("matmul", "[batch, m, n, k], or a list of two of these, each from 1 to " +
                                 std::to_string(limits::kMatrixSize));
   }
   return {sizes[0], sizes[1], sizes[2], sizes[3]};
 }
 
-// "matmul":[batch, m, n, k] or a list of two such, and "aligned" of all.
+// Reads "matmul":[batch, m, n, k] or a list of two such products, and their common "aligned".
 std::vector<MatrixProduct> read_products(Fields& line, std::int64_t flops) {
   const Json* const said = line.find("matmul");
   if (said == nullptr) return {};
@@ -142,7 +142,7 @@ Action read_exclude(Fields& line, Types&) {
 
 Action read_call(Fields& line, Types&) {
   Call call{.code = line.number("call"), .in = line.slots("in"), .out = line.slots("out")};
-  if (!line.has("recompute")) return call;  // its options are then unknown keys
+  if (!line.has("recompute")) return call;  // without it, the options are unknown keys
   const std::string how = line.text("recompute");
   if (how == "replay") {
     call.recompute = Recompute::kReplay;
@@ -202,7 +202,7 @@ struct StatementKind {
   Action (*read)(Fields&, Types&);
 };
 
-// The key that shows a line's kind; record_use has a "stream", too, and so comes before it.
+// The key that shows the kind of a line. record_use also has the key "stream", so it comes first.
 constexpr std::array<StatementKind, 17> kStatements = {{{"op", read_op},
                                                         {"view", read_view},
                                                         {"node", read_node},

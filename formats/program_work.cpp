@@ -12,9 +12,9 @@
 namespace ferry {
 namespace {
 
-constexpr std::int64_t kSlotsOfAFrame = 64;  // slots made in the time of using one
+constexpr std::int64_t kSlotsOfAFrame = 64;  // allocating so many slots costs as much as one use
 
-// Goes from the codes that run nothing to those that run them.
+// Computes the work of each code after that of the codes that it runs.
 class Works {
  public:
   explicit Works(const ProgramLookup& lookup)
@@ -26,14 +26,14 @@ class Works {
 
  private:
   struct CodeWork {
-    std::int64_t work = 0;     // of one run and its recomputes
-    std::int64_t forward = 0;  // of one run alone
-    std::size_t depth = 1;     // nesting of codes, this one included
+    std::int64_t work = 0;     // one run and its recomputes
+    std::int64_t forward = 0;  // one run without recomputes
+    std::size_t depth = 1;     // nesting of codes, including this one
   };
 
   const CodeWork& work(CodeId id) {
     if (known_[id]) return *known_[id];
-    known_[id] = CodeWork();  // since a body may run itself
+    known_[id] = CodeWork();  // stops the recursion if a body runs itself
     const Code& code = program_.codes[id];
     lookup_.check_depth(++depth_, code.line);
     const std::int64_t own = own_work(program_, id);
@@ -51,8 +51,8 @@ class Works {
     return *known_[id];
   }
 
-  // A recompute runs the code once more; segments inside it are recomputed once more for it,
-  // instead of run forward. Each sum is at most kWork: no overflow.
+  // A recompute runs the code once more, with the segments in it. Each sum is at most kWork, so
+  // there is no overflow.
   void add(CodeWork& sum, CodeId code, bool recomputed, std::uint32_t line) {
     const CodeWork& other = work(code);
     sum.work += other.work + (recomputed ? other.forward : 0);
@@ -65,7 +65,7 @@ class Works {
     lookup_.check_depth(sum.depth, line);
     if (sum.work <= limits::kWork) return;
     lookup_.fail(line, "expected a code that names at most " + std::to_string(limits::kWork) +
-                           " slots, each as often as it runs, with all that it calls");
+                           " slots, counted each time that they run, with the code that it calls");
   }
 
   const ProgramLookup& lookup_;

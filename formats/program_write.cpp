@@ -32,7 +32,7 @@ struct Line {
 
   std::string type(TypeId id) const { return json_layout(program.types.at(id)); }
 
-  // One as its sizes, several as a list of theirs.
+  // Writes one product as its sizes, several as a list of these.
   static std::string matmul(const std::vector<MatrixProduct>& products) {
     std::string text = ",\"matmul\":", separator = products.size() > 1 ? "[" : "";
     for (const MatrixProduct& each : products) {

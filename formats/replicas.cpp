@@ -14,7 +14,7 @@
 namespace ferry {
 namespace {
 
-// Calls `see` for each slot of a code, as a reference.
+// Calls `see` with a reference to each slot of a code.
 template <class See>
 void for_each_slot_of(Code& code, See see) {
   for (auto* slots : {&code.arguments, &code.saved, &code.results}) {
@@ -25,7 +25,7 @@ void for_each_slot_of(Code& code, See see) {
   }
 }
 
-// Calls `see` for each code that a code runs, as a reference where the code is mutable.
+// Calls `see` with each code that a code runs; with a reference if the code is mutable.
 template <class AnyCode, class See>
 void for_each_code_of(AnyCode& code, See see) {
   for (auto& statement : code.statements) {
@@ -34,7 +34,7 @@ void for_each_code_of(AnyCode& code, See see) {
   }
 }
 
-using GlobalNames = std::map<Slot, Slot>;  // by global: its copy for a stage
+using GlobalNames = std::map<Slot, Slot>;  // for each global: its copy for a stage
 
 class Replication {
  public:
@@ -69,7 +69,7 @@ class Replication {
     for_each_code_of(std::as_const(program_.codes[code]),
                      [&](CodeId other) { reach(other, codes); });
   }
-  const std::set<Slot>& globals_of(CodeId code);  // globals that it, or a code that it runs, names
+  const std::set<Slot>& globals_of(CodeId code);  // named by the code, or by codes that it runs
   void take_uses();
   void refuse_writes() const;
   void add_globals();
@@ -78,12 +78,12 @@ class Replication {
 
   Program& program_;
   const std::span<const CodeId> stages_;
-  const Slot globals_;                      // globals of the original
-  std::vector<Slot> storages_;              // by global: the one that owns the storage
-  std::vector<std::set<CodeId>> codes_;     // by stage
-  std::vector<std::set<Slot>> uses_;        // by stage, with all globals on the same storages
-  std::vector<GlobalNames> names_;          // by stage
-  std::vector<std::set<Slot>> globals_of_;  // by code; empty: not known yet, or none
+  const Slot globals_;                      // number of globals of the original program
+  std::vector<Slot> storages_;              // for each global: the one that owns its storage
+  std::vector<std::set<CodeId>> codes_;     // for each stage
+  std::vector<std::set<Slot>> uses_;        // for each stage: globals, and owners of their storages
+  std::vector<GlobalNames> names_;          // for each stage
+  std::vector<std::set<Slot>> globals_of_;  // for each code; empty: not known yet, or none
   Replicas replicas_;
 };
 
@@ -106,7 +106,7 @@ void Replication::take_uses() {
     for (const Slot global : globals_of(stage)) uses.insert(storage_of(global));
     uses_.push_back(std::move(uses));
   }
-  std::vector<std::uint32_t> home(globals_, 0);  // by storage
+  std::vector<std::uint32_t> home(globals_, 0);  // for each storage: its first stage
   for (std::size_t stage = stages_.size(); stage-- > 0;) {
     for (const Slot global : uses_[stage]) {
       home[storage_of(global)] = static_cast<std::uint32_t>(stage);
@@ -128,7 +128,7 @@ void Replication::refuse_writes() const {
         if (users < 2) continue;
         throw std::invalid_argument("line " + std::to_string(line) + " writes " +
                                     program_.globals[global].name +
-                                    ", of which several stages would have a copy");
+                                    ", which several stages use: each would have its own copy");
       }
     }
   }
@@ -150,7 +150,7 @@ void Replication::add_globals() {
   }
 }
 
-// Moves the slots of all frames behind the new globals.
+// Renumbers the slots of all frames, so that they come after the new globals.
 void Replication::make_room() {
   const Slot more = static_cast<Slot>(program_.globals.size()) - globals_;
   for (Code& code : program_.codes) {
@@ -160,7 +160,7 @@ void Replication::make_room() {
   }
 }
 
-// A code stays shared by all stages in which it names the same globals.
+// Stages share a code if it names the same globals in all of them.
 void Replication::rewrite() {
   const std::vector<Code> originals = program_.codes;
   std::map<std::pair<CodeId, GlobalNames>, CodeId> known;

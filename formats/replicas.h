@@ -1,4 +1,4 @@
-// Gives each stage its own copy of a global that several stages use.
+// Copies globals that several stages of a pipeline use, so that each stage has its own.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 namespace ferry {
 
 struct Replicas {
-  std::vector<std::uint32_t> stage_of;  // by global
-  std::vector<Slot> replica_of;         // kNoSlot: this is an original
+  std::vector<std::uint32_t> stage_of;  // for each global: its stage
+  std::vector<Slot> replica_of;         // for each global: its original; kNoSlot: it is no copy
 };
 
-// `stages`: codes that each run on a device of their own, with their nodes' bodies and all codes
-// called. A global stays with the first stage that uses its storage. Each further stage gets a
-// copy, after the other globals, named "name@stage", and its own versions of the codes that name
-// it. Throws std::invalid_argument if a stage writes such a global in place or moves it: the other
-// stages would not see it.
+// `stages` are codes that each run on their own device, with the codes that they call and the
+// bodies of their nodes. A global stays with the first stage that uses its storage. Each other
+// stage gets a copy, named "name@stage", after the other globals, and its own versions of the codes
+// that name the global. Throws std::invalid_argument if a stage writes such a global in place or
+// moves it, because the other stages would not see the change.
 Replicas replicate_globals(Program& program, std::span<const CodeId> stages);
 
 }  // namespace ferry

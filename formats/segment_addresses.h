@@ -1,15 +1,16 @@
-// Where cudaMalloc puts a segment among the addresses of its device.
+// Models the addresses at which cudaMalloc puts segments.
 //
-// PyTorch's allocator takes, of free blocks of equal size, the one with the lowest address. So it
-// matters which of two segments lies below the other: an optimizer's state that is put into another
-// of a layer's equal blocks keeps another segment from being used as a whole, which is 4 to 8 % of
-// what Llama-3-8B reserves.
+// If several free blocks have the same size, PyTorch's allocator takes the one with the lowest
+// address. So the order of segments matters: if an optimizer's state goes into another one of a
+// layer's equal blocks, another segment cannot be used as a whole. That changes the reserved memory
+// of Llama-3-8B by 4 to 8 %.
 //
-// NVIDIA's driver takes pieces of 32 MiB from the top down, and what fits into the rest of a piece
-// goes there, at its beginning. That is read off PyTorch's own lists of segments: a memory snapshot
-// of an H100 (seven segments, in the order of their making) and a listing of an RTX 3090 (CUDA
-// 11.8, four). What a driver does with addresses that were given back is not known: they are not
-// used again. kUp is what a process that counts upwards does, as runtimes without a GPU may.
+// NVIDIA's driver takes pieces of 32 MiB from the top down. A segment that fits into the rest of a
+// piece goes to the beginning of this rest. This was observed in PyTorch's lists of segments: a
+// memory snapshot of an H100 (seven segments, in the order in which they were made) and a listing
+// of an RTX 3090 (CUDA 11.8, four segments). What a driver does with freed addresses is not known;
+// here they are not used again. kUp models a runtime that counts upwards, as runtimes without a GPU
+// may.
 //
 // Not thread-safe.
 #pragma once
@@ -25,12 +26,12 @@ enum class AddressOrder { kDown, kUp };
 
 class SegmentAddresses {
  public:
-  // Those from `begin` to before `end`, multiples of kPiece.
+  // Uses the addresses from `begin` to before `end`; both are multiples of kPiece.
   SegmentAddresses(std::uint64_t begin, std::uint64_t end, AddressOrder order)
       : begin_(begin), end_(end), order_(order) {}
 
-  // The first of so many, at least one; none: there are not so many left. They are multiples of
-  // 512 bytes if all that were asked for before are.
+  // Takes `bytes` addresses (at least one) and returns the first; empty if not enough are left. The
+  // result is a multiple of 512 if all sizes so far are.
   std::optional<std::uint64_t> take(std::uint64_t bytes) {
     if (order_ == AddressOrder::kUp) {
       if (bytes > left()) return std::nullopt;
@@ -49,7 +50,7 @@ class SegmentAddresses {
     return end_;
   }
 
-  std::uint64_t left() const { return end_ - begin_; }  // without the rests of pieces
+  std::uint64_t left() const { return end_ - begin_; }  // does not count the rests of pieces
 
   static constexpr std::uint64_t kPiece = std::uint64_t{32} << 20;
 

@@ -17,7 +17,8 @@ bool is_of_earlier(const MakeNode& node, const Op& op) {
   });
 }
 
-// Where the operator of statement `to` begins; the one before it is `from`, if there is one.
+// Returns where the operator of statement `to` begins. `before` is the operator before it, if there
+// is one, and `from` the first statement that can belong to this one.
 std::size_t begin_of(const Statements& statements, const Op* before, std::size_t from,
                      std::size_t to) {
   for (std::size_t i = from; i < to; ++i) {
@@ -39,7 +40,8 @@ bool any_in(const Statements& statements, std::size_t begin, std::size_t end,
                      [is](const Statement& each) { return is(each.action); });
 }
 
-// Where the next one begins, or what is no span's.
+// Returns the end of the operator of statement `from`: the beginning of the next operator, or of a
+// statement that no span can contain.
 std::size_t end_of(const Statements& statements, std::size_t from, std::size_t next) {
   std::size_t end = from + 1;
   while (end < next && !parts(statements[end].action)) ++end;
@@ -50,15 +52,15 @@ std::string name_of(const PlanSpan& span) {
   return "the span of operators " + std::to_string(span.first) + " to " + std::to_string(span.last);
 }
 
-// The statements of spans.
+// Finds the statements of spans, and checks the spans.
 class Ranging {
  public:
   explicit Ranging(const Program& program) : program_(program), ops_(operator_ranges(program)) {}
 
   std::size_t operators() const { return ops_.size(); }
 
-  // `bounds`: the first and the last operator that they may have. `depth`: how many levels of spans
-  // they make.
+  // `bounds` are the first and the last operator that the spans may contain. `depth` is their level
+  // of nesting.
   std::vector<SpanRange> within(const std::vector<PlanSpan>& spans,
                                 std::pair<std::uint64_t, std::uint64_t> bounds,
                                 std::size_t depth) const {

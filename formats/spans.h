@@ -1,8 +1,8 @@
-// Where the spans of a plan lie in a program.
+// Finds the statements of a plan's spans in a program.
 //
-// The forward is the code that main's first Call runs. Its operators are the Ops among its own
-// statements, in order, but for what it was given (kGivenOp): so their places are those at which
-// they run, and views are none of them. A span is cut where it parts no operator from its node:
+// The forward is the code that the first Call of main runs. Its operators are the Ops among its own
+// statements, in order, without tensors from before the step (kGivenOp). Views are not operators. A
+// span is cut so that an operator stays together with its node:
 //
 //     op 3
 //     free …
@@ -16,14 +16,15 @@
 //     node of op 6
 //     op 6
 //
-// (A real step knows that an operator was the span's last when it sees another.)
+// (A real step knows that an operator was the last one of a span when it sees the next operator.)
 //
-// A node made before its operator saves what that reads. So a tensor that operator 4 makes and
-// operator 5 reads and saves is made again by that span, and is kept by one that ends with 4.
+// A node that is made before its operator saves what the operator reads. So a tensor that operator
+// 4 makes, and that operator 5 reads and saves, is recomputed by the span above. A span that ends
+// with operator 4 keeps it.
 //
-// A forward with a When has no spans, and no span has a Call, a Backward or an Exclude in it: what
-// runs there is not the forward's own. Of nested spans that begin with one operator, the outer one
-// begins first; where they end with one, it ends last.
+// A forward with a When has no spans. A span contains no Call, Backward or Exclude, because their
+// statements are not those of the forward. If nested spans begin with the same operator, the outer
+// one begins first; if they end with the same operator, the outer one ends last.
 #pragma once
 
 #include <cstddef>
@@ -35,28 +36,29 @@
 
 namespace ferry {
 
-// None: main calls nothing.
+// Returns the forward; empty if main calls nothing.
 std::optional<CodeId> spanned_code(const Program& program);
 
-// Statements [begin, end) of the forward.
+// The statements [begin, end) of the forward that belong to an operator.
 struct OperatorRange {
   std::size_t op = 0;  // the operator's own statement
   std::size_t begin = 0;
   std::size_t end = 0;
-  bool joins_next = true;  // no statement up to the next one's parts the two
+  bool joins_next = true;  // a span can contain this operator and the next one
 };
 
-// Of each operator of the forward, in order; none, if it may have no spans.
+// Returns the range of each operator of the forward, in order. Empty if the forward cannot have
+// spans.
 std::vector<OperatorRange> operator_ranges(const Program& program);
 
 struct SpanRange {
   std::size_t begin = 0;
   std::size_t end = 0;
-  std::vector<std::size_t> keep = {};  // statements of operators, in order
-  std::vector<SpanRange> inner = {};   // in order, within it
+  std::vector<std::size_t> keep = {};  // statements of operators that are kept, in order
+  std::vector<SpanRange> inner = {};   // in order, within this span
 };
 
-// Throws std::invalid_argument where the program has no such span.
+// Throws std::invalid_argument if the program has no such span.
 std::vector<SpanRange> span_ranges(const Program& program, const std::vector<PlanSpan>& spans);
 
 }  // namespace ferry

@@ -15,7 +15,7 @@ namespace {
 
 std::string line_text(std::uint32_t line) { return "line " + std::to_string(line); }
 
-// A node's number belongs to its frame, so no cut may part its uses.
+// A node's number belongs to its frame, so all uses of a node must be in the same stage.
 void check_nodes(const Code& forward, std::span<const StagePiece> pieces) {
   std::set<std::uint32_t> earlier;
   for (const StagePiece& piece : pieces) {
@@ -33,7 +33,7 @@ void check_nodes(const Code& forward, std::span<const StagePiece> pieces) {
   }
 }
 
-// A cut must not part a When or an exclusion.
+// A When or an exclusion must be completely in one stage.
 void check_regions(const Code& forward, std::span<const StagePiece> pieces) {
   std::vector<std::uint32_t> exclusions;
   std::size_t when_end = 0;
@@ -60,9 +60,9 @@ void check_regions(const Code& forward, std::span<const StagePiece> pieces) {
   }
 }
 
-// Checks streams and ambient state: both outlive a code that sets them. Devices have streams of
-// their own, and stages meet on the default ones; so any other stream must wait for the default one
-// within its stage, and the default one for it.
+// Checks streams and ambient state, which stay set after the code that sets them. Each device has
+// its own streams, and stages exchange values on the default streams. So in each stage, any other
+// stream must wait for the default stream, and the default stream must wait for it.
 class Flow {
  public:
   explicit Flow(const Program& program) : program_(program) {}
@@ -77,7 +77,7 @@ class Flow {
 
  private:
   void begin();
-  std::size_t run(const Statement& statement);  // returns how many next statements do not run
+  std::size_t run(const Statement& statement);  // returns how many of the next are skipped
   void compute(std::uint32_t line);
   void sync(const Sync& sync);
 
@@ -85,12 +85,12 @@ class Flow {
   const StagePiece* piece_ = nullptr;
   std::uint32_t ambient_ = 0;
   std::uint32_t stream_ = 0;
-  std::set<std::uint32_t> used_;    // other than the default stream
-  std::set<std::uint32_t> joined_;  // have waited for the default stream in this stage
-  std::map<std::uint32_t, std::set<std::uint32_t>> awaited_;  // by stream: streams it waits for
+  std::set<std::uint32_t> used_;    // streams other than the default one
+  std::set<std::uint32_t> joined_;  // streams that waited for the default one in this stage
+  std::map<std::uint32_t, std::set<std::uint32_t>> awaited_;  // for each: streams it waits for
 };
 
-// The first stage begins in the state in which a program begins.
+// Checks the state at the beginning of a stage: it must be that at the beginning of a program.
 void Flow::begin() {
   joined_.clear();
   if (stream_ != 0) refuse_stage(*piece_, "it is computed on stream " + std::to_string(stream_));
@@ -138,12 +138,13 @@ void Flow::sync(const Sync& sync) {
   if (sync.from == 0 || joined_.contains(sync.from)) joined_.insert(sync.to);
 }
 
-// Follows edges through a stage: a graph task that a stage begins stays within it.
+// Follows edges through a stage: a graph task that begins in a stage must stay in it.
 class Edges {
  public:
   Edges(const Program& program, const StagePiece& piece) : program_(program), piece_(piece) {}
 
-  // `before`: for each argument, and in the answer each result, if it leads into an earlier stage.
+  // `before` says for each argument if its edge leads into an earlier stage. Returns the same for
+  // each result.
   std::vector<bool> follow(CodeId id, const std::vector<bool>& before) {
     const Code& code = program_.codes[id];
     std::set<Slot> found;

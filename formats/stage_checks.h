@@ -1,4 +1,4 @@
-// Checks that a forward can be cut where stages.h is asked to cut it.
+// Checks that a forward can be cut into the given stages (formats/stages.h).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace ferry {
 
-// Statements [begin, end) of the forward, and the unit that errors name.
+// Statements [begin, end) of the forward that make a stage, and its first unit, which errors name.
 struct StagePiece {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -21,8 +21,8 @@ struct StagePiece {
 
 [[noreturn]] void refuse_stage(const StagePiece& piece, const std::string& why);
 
-// Check nodes, regions, streams and ambient state; then the uses of values that cross. Both throw
-// as cut_into_stages does.
+// check_cuts checks nodes, regions, streams and ambient state; check_routes checks the uses of
+// values that go from one stage to another. Both throw like cut_into_stages.
 void check_cuts(const Program& program, CodeId forward, std::span<const StagePiece> pieces);
 void check_routes(const StagedProgram& staged, std::span<const StagePiece> pieces);
 

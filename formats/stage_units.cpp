@@ -22,7 +22,8 @@ class Units {
     runs_ = module_runs(forward_.statements);
     std::sort(runs_.begin(), runs_.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
     std::erase_if(runs_, [this](const ModuleRun& run) { return ops(run.begin, run.end) == 0; });
-    // Modules of the code with the first markers: an outlined forward may have none.
+    // segment_modules looks at the first code with markers; an outlined forward may have no
+    // markers.
     if (forward_code(program) == forward) {
       for (std::string& name : segment_modules(program)) repeated_.insert(std::move(name));
     }
@@ -42,7 +43,7 @@ class Units {
 
   const Program& program_;
   const Code& forward_;
-  std::vector<std::size_t> before_;  // number of ops before each statement
+  std::vector<std::size_t> before_;  // the number of ops before each statement
   std::vector<ModuleRun> runs_;      // runs with ops, outer before inner
   std::set<std::string> repeated_;
 };
@@ -56,7 +57,7 @@ std::size_t Units::ops_of(const Statement& statement) const {
   return count;
 }
 
-// The calls with a recompute.
+// Returns the calls with a recompute.
 std::vector<ModuleRun> Units::segments() const {
   std::vector<ModuleRun> found;
   for (std::size_t i = 0; i < forward_.statements.size(); ++i) {
@@ -67,7 +68,7 @@ std::vector<ModuleRun> Units::segments() const {
   return found;
 }
 
-// Outermost modules in [begin, end): of those that repeat, or of all.
+// Returns the outermost modules in [begin, end): of those that repeat, or of all modules.
 std::vector<ModuleRun> Units::within(std::size_t begin, std::size_t end, bool repeated) const {
   std::vector<ModuleRun> found;
   for (const ModuleRun& run : runs_) {
@@ -107,8 +108,9 @@ std::vector<ModuleRun> Units::pieces() const {
 std::vector<StageUnit> Units::make() const {
   const std::vector<ModuleRun> pieces = this->pieces();
   if (pieces.size() < 2) {
-    throw std::invalid_argument("there is nothing to cut a pipeline between: the forward of " +
-                                program_.name + " has no modules that repeat or follow each other");
+    throw std::invalid_argument("cannot cut " + program_.name +
+                                " into stages: its forward has no modules that repeat or follow "
+                                "each other");
   }
   std::vector<StageUnit> units;
   if (ops(0, pieces.front().begin) > 0) units.push_back({"begin", 0, pieces.front().begin, {}, {}});
@@ -127,7 +129,7 @@ std::vector<StageUnit> Units::make() const {
   return units;
 }
 
-// Lists the codes that stretches of statements run, and those of their nodes.
+// Lists the codes that statements run in forward, and in backward for their nodes.
 class Runs {
  public:
   Runs(const Program& program, StageUnit& unit) : program_(program), unit_(unit) {}
@@ -146,10 +148,11 @@ class Runs {
     const Code& callee = program_.codes[call.code];
     take(callee, 0, callee.statements.size(), in_backward);
   }
-  // Its own nodes belong to a second derivative; codes that it calls are differentiated inside it.
+  // The nodes that a body makes belong to a second derivative, so their bodies are not listed. The
+  // codes that it calls are differentiated inside it.
   void body(CodeId id) {
     unit_.backward.push_back(id);
-    if (!open_.insert(id).second) return;  // it calls a code that makes nodes of its own kind
+    if (!open_.insert(id).second) return;  // it calls a code whose nodes have this same body
     for (const Statement& statement : program_.codes[id].statements) {
       if (const auto* called = std::get_if<Call>(&statement.action)) call(*called, true);
     }

@@ -1,6 +1,6 @@
-// The plan of a pipeline: which of a program's units each stage has, what each stage keeps for
-// backward, and the schedule. `ferry plan --stages` writes it, and `ferry train --stages` executes
-// it. One JSON object, schema 1, a stage a line:
+// The plan of a pipeline: the units of each stage, what each stage keeps for backward, and the
+// schedule. `ferry plan --stages` writes it, and `ferry train --stages` runs it. The file is a JSON
+// object, schema 1, with one stage on each line:
 //
 //   {
 //     "ferry": "pipeline plan",
@@ -19,10 +19,10 @@
 //     ]
 //   }
 //
-// Stage s is on device s % devices. `options` are the offloader's, of each device that has a stage
-// which offloads. `predicted` is of the whole step; its bytes are those of the device that needs
-// most. The reader refuses, with file and line, what plan_file.h refuses, and a schedule that is
-// not for so many stages, devices and micro-batches.
+// Stage s is on device s % devices. "chunks" is the number of micro-batches. `options` are those of
+// the offloader, on each device that has a stage that offloads. `predicted` is for the whole step;
+// its bytes are those of the device that needs the most. The reader reports the same errors as
+// plan_file.h, and a schedule that does not fit the number of stages, devices and micro-batches.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ namespace ferry {
 
 struct PlannedStage {
   std::int64_t units = 1;
-  std::string first_unit;  // names, one and the same where it is a single unit
+  std::string first_unit;  // names of units; equal if there is only one
   std::string last_unit;
   StagePolicy policy = StagePolicy::kKeep;
   bool operator==(const PlannedStage&) const = default;
@@ -54,14 +54,14 @@ struct StagedPlan {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   std::int64_t devices = 1;
   std::int64_t microbatches = 1;
-  std::vector<std::pair<std::string, std::int64_t>> options;  // of the offloader, in their order
+  std::vector<std::pair<std::string, std::int64_t>> options;  // the offloader's options, in order
   Prediction predicted;
   std::vector<PlannedStage> stages;
   bool operator==(const StagedPlan&) const = default;
 };
 
 std::string to_text(const StagedPlan& plan);
-// Whole or not at all.
+// Writes the file completely or not at all.
 void write_plan(const std::filesystem::path& path, const StagedPlan& plan);
 
 StagedPlan parse_staged_plan(std::string_view text, const std::string& file);

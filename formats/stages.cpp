@@ -19,12 +19,12 @@
 namespace ferry {
 namespace {
 
-// The stages' uses of a slot of the forward's frame.
+// How stages use a slot of the forward's frame.
 struct StageUse {
   std::optional<std::size_t> made;  // the stage that makes it
   bool edge = false;
   std::set<std::size_t> read;
-  std::vector<Slot> held;  // the main code's slots that receive it from the forward
+  std::vector<Slot> held;  // slots of the main code that get it as a result of the forward
 
   bool is_read_in(std::size_t stage) const { return read.contains(stage); }
   bool crosses() const { return !read.empty() && *read.rbegin() > *made; }
@@ -65,8 +65,8 @@ class Cutter {
   const Slot globals_;
   std::map<Slot, StageUse> uses_;
   std::vector<const Statement*> open_;                       // modules around the statement
-  std::vector<std::vector<Slot>> arguments_;                 // by stage: slots of the forward
-  std::vector<std::vector<std::pair<Slot, Slot>>> results_;  // and its slot in the main code
+  std::vector<std::vector<Slot>> arguments_;                 // for each stage: forward's slots
+  std::vector<std::vector<std::pair<Slot, Slot>>> results_;  // (forward's slot, main's slot)
   StagedProgram staged_;
 };
 
@@ -80,10 +80,10 @@ void Cutter::take_uses() {
         if (role == Role::kRead) use.read.insert(stage);
         if (role != Role::kTensor && role != Role::kEdge) return;
         if (use.made.value_or(stage) != stage) {
-          refuse_stage(pieces_[stage], "slot " + std::to_string(slot) +
-                                           " has its tensor or an edge from before, and line " +
-                                           std::to_string(forward_.statements[i].line) +
-                                           " gives it the other or another");
+          refuse_stage(pieces_[stage],
+                       "slot " + std::to_string(slot) +
+                           " has a tensor or edge from an earlier stage, and line " +
+                           std::to_string(forward_.statements[i].line) + " assigns it again");
         }
         use.made = stage;
         use.edge |= role == Role::kEdge ||
@@ -95,7 +95,7 @@ void Cutter::take_uses() {
 
 // Finds the slots that leave their stage, and their slots in the main code.
 void Cutter::take_results() {
-  Slot fresh = globals_;  // above every slot of the main code
+  Slot fresh = globals_;  // a number above all slots of the main code
   for (std::size_t i = 0; i < forward_.results.size(); ++i) {
     const Slot held = step_.call.out[i];
     fresh = std::max(fresh, held + 1);
@@ -144,7 +144,7 @@ void Cutter::make_code(std::size_t stage) {
   staged_.stages.push_back({id, piece.unit, piece.unit});
 }
 
-// Modules around a cut end before it and begin again after it.
+// Takes the statements of a stage. Modules around a cut end before it and begin again after it.
 void Cutter::take_statements(std::size_t stage, Code& code) {
   const StagePiece& piece = pieces_[stage];
   for (const Statement* module : open_) {
@@ -197,7 +197,7 @@ void Cutter::make_routes() {
 void Cutter::make_main() {
   Statements& statements = staged_.program.codes[staged_.program.main].statements;
   statements.clear();
-  std::map<Slot, Slot> main_slots;  // by the forward's slot that was handed over
+  std::map<Slot, Slot> main_slots;  // for each slot of the forward: its slot in the main code
   for (std::size_t stage = 0; stage < pieces_.size(); ++stage) {
     Call call{.code = staged_.stages[stage].code, .in = {}, .out = {}};
     Free free;
@@ -247,7 +247,7 @@ StagedProgram cut_into_stages(const Program& program, const std::vector<std::siz
   ends.push_back(units.size());
   if (ends.front() != 0 || !std::is_sorted(ends.begin(), ends.end(), std::less_equal<>())) {
     throw std::invalid_argument(
-        "expected the first units of stages to ascend from 0 and to be of " +
+        "expected the first units of stages to ascend from 0 and to be below " +
         std::to_string(units.size()));
   }
   const Code& forward = program.codes[step.call.code];

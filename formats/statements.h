@@ -1,4 +1,4 @@
-// Rewrites the statements of a code: its slots, stretches of it, its frees.
+// Tools to rewrite the statements of a code: its slots, ranges of statements, and its frees.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@ namespace ferry {
 
 using Statements = std::vector<Statement>;
 
-// A statement's use of a slot: it reads it, assigns its tensor or its edge, frees it, or gives the
-// global another storage.
+// How a statement uses a slot: it reads the slot, assigns its tensor or its edge, frees it, or
+// gives a global another storage.
 enum class Role : std::uint8_t { kRead, kTensor, kEdge, kFree, kMove };
 
-// Calls `see(slot, role)` for each slot of a statement, as a reference if the action is mutable.
+// Calls `see(slot, role)` for each slot of a statement; with a reference if the action is mutable.
 template <class See>
 struct SlotVisitor {
   See& see;
@@ -64,7 +64,7 @@ void for_each_slot(Action& action, See see) {
   std::visit(SlotVisitor<See>{see}, action);
 }
 
-// Renumbers a frame's slots in order of appearance, from the first after the globals.
+// Renumbers a frame's slots in the order in which they appear, starting after the globals.
 class FrameSlots {
  public:
   explicit FrameSlots(Slot globals) : globals_(globals) {}
@@ -78,7 +78,7 @@ class FrameSlots {
   std::map<Slot, Slot> numbers_;
 };
 
-// Replaces [begin, end), and adjusts every When around it to hold the replacement.
+// Replaces statements [begin, end), and adjusts the count of every When around them.
 inline void splice(Statements& statements, std::size_t begin, std::size_t end, Statements with) {
   for (std::size_t i = 0; i < begin; ++i) {
     auto* when = std::get_if<When>(&statements[i].action);
@@ -92,7 +92,7 @@ inline void splice(Statements& statements, std::size_t begin, std::size_t end, S
                     std::make_move_iterator(with.end()));
 }
 
-// Takes slots out of the frees from `begin` on, and drops frees that become empty.
+// Removes slots from the frees from statement `begin` on, and removes frees that become empty.
 template <class Predicate>
 void erase_frees(Statements& statements, std::size_t begin, Predicate gone) {
   for (std::size_t i = statements.size(); i-- > begin;) {

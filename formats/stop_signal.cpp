@@ -18,7 +18,7 @@ static_assert(std::atomic<int>::is_always_lock_free);  // for a signal handler
 const char* g_text = "";
 bool g_listening[2] = {};
 
-// Calls nothing that a signal handler may not.
+// Calls only functions that are safe in a signal handler.
 extern "C" void ferry_stop(int signal) {
   const int saved_errno = errno;
   g_signal = signal;

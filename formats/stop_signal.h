@@ -1,17 +1,17 @@
-// Ctrl-C, for every program of Ferry's: the first one asks to end and to tell or save what is done
-// so far, the second one ends the program where it stands.
+// Handles Ctrl-C in all of Ferry's programs. The first signal asks the program to end, and to
+// report or save what is done so far. The second one ends the program at once.
 //
-// SIGINT and SIGTERM alike. A signal that the program was started with ignoring (nohup, a shell's
-// `&`) stays ignored.
+// SIGINT and SIGTERM are treated the same. A signal that was ignored when the program started
+// (nohup, a shell's `&`) stays ignored.
 #pragma once
 
 namespace ferry {
 
-// From now on. Once in a process. The first signal writes `text` on stderr where that is a
-// terminal; it is not copied.
+// Starts to listen; call it once in a process. The first signal writes `text` to stderr if that is
+// a terminal. `text` is not copied and must stay valid.
 void listen_for_stop_signal(const char* text);
 
-// The signal that asked to stop, 0 while none did. On any thread.
+// Returns the signal that asked to stop; 0 if none did. Any thread may call it.
 int stop_signal();
 
 }  // namespace ferry

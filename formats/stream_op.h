@@ -1,15 +1,16 @@
-// A stream operation: one plain struct, and one line of the stream log.
+// A stream operation: a plain struct that corresponds to one line of the stream log.
 //
-// A simulation, a real run and a foreign log are all streams of these, in the order in which host
-// code issued them. Timing, happens-before and values are consumers of that stream of operations.
-// The semantics are CUDA's (runtime guide, "Streams", "Events") and PyTorch's caching allocator's.
+// A simulation, a real run and a foreign log are all sequences of these operations, in the order in
+// which host code issued them. Timing, happens-before and values are consumers of the sequence. The
+// semantics are those of CUDA (runtime guide, "Streams", "Events") and of PyTorch's caching
+// allocator.
 //
-// The simulator issues the kinds down to kHostWrite, from one host thread; a foreign log
-// (formats/trace.h) has them all. Operations by which several threads meet (records and waits, one
-// stream's work) took effect in the order of the stream of operations.
+// The simulator issues only the kinds down to kHostWrite, from one host thread; a foreign log
+// (formats/stream_log.h) can have all kinds. Operations through which threads affect each other
+// (records and waits, work on the same stream) took effect in the order of the sequence.
 //
-// Addresses are numbers in one flat space: every device's memory and the host's pinned memory have
-// ranges that do not meet. The spans and the name are valid only while a consumer looks at them.
+// Addresses are numbers in one flat space: the memory of each device and the host's pinned memory
+// have ranges that do not overlap. The spans and the name are valid only while a consumer runs.
 #pragma once
 
 #include <cstdint>
@@ -22,46 +23,47 @@ namespace ferry {
 
 enum class StreamId : std::uint32_t {};
 enum class EventId : std::uint32_t {};
-enum class HostThread : std::uint32_t {};  // 0: every program has this one
+enum class HostThread : std::uint32_t {};  // 0 is the default thread, which always exists
 enum class HostToken : std::uint32_t {};   // pairs a host release with its acquires
 
 enum class StreamOpKind : std::uint8_t {
   kKernel,      // reads `reads`, writes `writes`
   kCopy,        // reads `reads`, writes `writes`, on a copy engine
   kRecord,      // `event` := the work of `stream` so far; replaces an earlier record
-  kWait,        // `stream` waits for `event`'s latest record; never recorded: a no-op
+  kWait,        // `stream` waits for `event`'s latest record; does nothing without a record
   kEventSync,   // the host waits for `event`
   kStreamSync,  // the host waits for `stream`
-  kAlloc,       // `range` is handed out, for use on `stream`
-  kFree,        // `range` goes back to its pool; orders nothing
-  kRecordUse,   // PyTorch's record_stream: `range` is in use on `stream` too; or until `event`
+  kAlloc,       // `range` is allocated for use on `stream`
+  kFree,        // `range` returns to its pool; orders nothing
+  kRecordUse,   // PyTorch's record_stream: `range` is also used on `stream`, or until `event`
   kHostRead,
   kHostWrite,
   kMemset,    // writes `writes`
   kHostFunc,  // reads `reads`, writes `writes`, on the host but in the stream's order
   kDeviceSync,
-  kRelease,  // work of the thread, or stream, so far comes before what follows …
+  kRelease,  // the work of the thread, or of the stream, so far comes before all that follows …
   kAcquire,  // … an acquire of the same token
   kStream,   // `stream` is created, with its kind and device
   kStreamDestroy,
-  kEventDestroy,  // `event` was never recorded
-  kHostView,      // the host was given `range`, to use without a word …
-  kHostViewEnd,   // … until the end of each such view
+  kEventDestroy,  // the record of `event` is gone
+  kHostView,      // from here on the host may use `range` without more operations in the log …
+  kHostViewEnd,   // … until each such view has ended
 };
 
-// kPeer: from one device to another. kDeviceToDevice: within one.
+// kPeer is a copy from one device to another, kDeviceToDevice one within a device.
 enum class CopyKind : std::uint8_t { kDeviceToHost, kHostToDevice, kDeviceToDevice, kPeer };
 
-// The relation of a stream to its device's legacy default stream, which waits for all blocking
+// How a stream is related to the legacy default stream of its device, which waits for all blocking
 // streams and makes them wait.
 enum class StreamKind : std::uint8_t { kNonblocking, kBlocking, kLegacy };
 
-// The allocator of a range. kCaching, kAsync: reuses bytes at once, in its stream's order. kHost:
-// page-locked or pageable host memory. kMalloc: cudaFree waits for the device.
+// The allocator of a range. kCaching and kAsync reuse bytes at once, in the order of their stream.
+// kHost is page-locked or pageable host memory. kMalloc: cudaFree waits for the device.
 enum class PoolKind : std::uint8_t { kCaching, kAsync, kHost, kMalloc };
 
-// The host's wait in a copy or memset. kStaged: for the stream's earlier work and until the source
-// has been read (cudaMemcpy from pageable memory to a device). kDone: until it is done.
+// How the host waits in a copy or memset. kStaged: it waits for the stream's earlier work and until
+// the source was read (cudaMemcpy from pageable memory to a device). kDone: it waits until the
+// operation is done.
 enum class HostOrder : std::uint8_t { kNone, kStaged, kDone };
 
 // The half-open byte range [address, address + bytes).
@@ -86,15 +88,15 @@ struct StreamOp {
   std::string_view name;
   HostToken token{};
   bool in_stream = false;    // kRelease, kAcquire: by a host function in `stream`, not by a thread
-  bool until_event = false;  // kRecordUse: until what `event` has recorded by now, and no longer
-  std::uint32_t device = 0;  // of kStream and kDeviceSync
+  bool until_event = false;  // kRecordUse: only until the work that `event` has recorded by now
+  std::uint32_t device = 0;  // for kStream and kDeviceSync
   StreamKind stream_kind = StreamKind::kNonblocking;
   HostOrder host_order = HostOrder::kNone;
   std::uint64_t tag = 0;  // identifies what a kernel computes: equal tags and inputs, equal values
 };
 
-// Takes the operations of a run, one by one, in the order in which the host issued them. An
-// operation's spans and name are valid during the call.
+// Receives the operations of a run, one by one, in the order in which the host issued them. An
+// operation's spans and name are valid only during the call.
 class StreamOpConsumer {
  public:
   virtual ~StreamOpConsumer() = default;

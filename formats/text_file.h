@@ -1,4 +1,5 @@
-// Reads a whole file; if that fails, throws InputError with its name and the cause.
+// Opens and reads files. If that fails, the functions throw InputError with the file's name and the
+// cause.
 #pragma once
 
 #include <filesystem>

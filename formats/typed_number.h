@@ -1,5 +1,5 @@
-// Numbers as people type them: whole, and with an error that says what was expected. (CLI11's own
-// checks replace a number that does not fit by the nearest one that does.)
+// Parses numbers that people type; the error says what was expected. (CLI11's own checks replace a
+// number that is out of range by the nearest valid one.)
 #pragma once
 
 #include <charconv>
@@ -10,7 +10,7 @@
 
 namespace ferry {
 
-// True if all of the text is the number, which fits.
+// True if the whole text is a number that fits the type.
 template <class Number>
 bool is_number(const std::string& text, Number& number) {
   const char* end = text.data() + text.size();
@@ -18,7 +18,7 @@ bool is_number(const std::string& text, Number& number) {
   return error == std::errc() && read == end;
 }
 
-// These return what is wrong with the text; empty where nothing is.
+// These return what is wrong with the text; empty if nothing is.
 template <class Whole>
 std::string not_whole(const std::string& text, Whole least,
                       Whole most = std::numeric_limits<Whole>::max()) {

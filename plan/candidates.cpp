@@ -11,22 +11,32 @@
 namespace ferry::plan {
 namespace {
 
-// The number of parts into which a search divides the bytes that could move, and windows to try.
+// Number of equal parts ("shares") into which the movable bytes are divided; offload_candidates
+// tries 1 to kShares of them. Larger: finer steps, more candidates.
 constexpr std::int64_t kShares = 48;
-// Of a program with more saved tensors, whose steps take long to simulate, fewer are tried: every
-// fourth share, half the parts, and the window in the middle.
+// A program with more saved tensors than this is large: its steps take long to simulate, so fewer
+// candidates are made (kShareSteps, half of kSegmentParts, only the middle window). Larger: more
+// programs get the full lists.
 constexpr std::size_t kManyPacks = 4'000;
+// Step in shares between the candidates of a large program. Larger: fewer candidates.
 constexpr std::int64_t kShareSteps = 4;
-constexpr std::array<std::int64_t, 3> kWindowParts = {64, 16, 4};  // 1/64, 1/16, 1/4 of the bytes
-constexpr std::array<std::int64_t, 4> kSpreads = {0, 24, 36,
-                                                  48};  // in shares; 0: no wider than needed
+// Windows to try: 1/64, 1/16 and 1/4 of the movable bytes. A larger number: a smaller window.
+constexpr std::array<std::int64_t, 3> kWindowParts = {64, 16, 4};
+// The moved storages are spread over so many of the first shares; 0: over as many as move. Larger:
+// the copies are further apart.
+constexpr std::array<std::int64_t, 4> kSpreads = {0, 24, 36, 48};
+// Smallest window, in bytes. Larger: more memory for copies in small programs.
 constexpr std::int64_t kLeastWindow = std::int64_t{1} << 20;
 
-// A mixed step divides the segments, and the bytes of the others, into so many parts.
+// Number of equal steps from no segment to all segments, in mixed and recompute-and-offload
+// candidates. Larger: more candidates.
 constexpr std::size_t kSegmentParts = 8;
-constexpr std::size_t kRecomputed = 128;  // numbers of recomputed segments that are tried
-constexpr std::array<std::int64_t, 5> kMixedShares = {0, 12, 24, 36, 48};  // in kShares
-constexpr std::array<std::int64_t, 3> kCuts = {4, 3, 2};  // quarters of a segment recomputed
+// The same for candidates that recompute only.
+constexpr std::size_t kRecomputed = 128;
+// Shares of the other bytes that mixed candidates offload, in parts of kShares.
+constexpr std::array<std::int64_t, 5> kMixedShares = {0, 12, 24, 36, 48};
+// The part of a segment's saved bytes that mixed candidates recompute, in quarters.
+constexpr std::array<std::int64_t, 3> kCuts = {4, 3, 2};
 
 bool is_large(const Survey& survey) { return survey.packs.size() > kManyPacks; }
 
@@ -39,10 +49,10 @@ std::span<const std::int64_t> window_parts(const Survey& survey) {
   return is_large(survey) ? all.subspan(1, 1) : all;
 }
 
-// The storages that a selection may offload, in the order of their packs.
+// The storages that may be offloaded, in the order in which they are saved.
 struct Movable {
-  std::vector<std::int64_t> bytes;   // by group, 0 if it may not move
-  std::vector<std::uint64_t> order;  // groups in order
+  std::vector<std::int64_t> bytes;   // by group; 0: it may not move
+  std::vector<std::uint64_t> order;  // groups, in order
   std::int64_t total = 0;
 };
 
@@ -50,7 +60,7 @@ std::int64_t movable_bytes(const PackedTensor& pack) {
   return !pack.global && pack.storage_bytes >= CoreOptions().min_bytes ? pack.storage_bytes : 0;
 }
 
-// Takes the packs outside recomputed segments.
+// Collects the movable storages that are not recomputed.
 Movable movable(const Survey& survey, const Mix& mix) {
   Movable result;
   for (std::size_t i = 0; i < survey.packs.size(); ++i) {
@@ -66,8 +76,8 @@ Movable movable(const Survey& survey, const Mix& mix) {
   return result;
 }
 
-// Orders by last pack: a storage that a late layer saves as well (a skip's) is needed back
-// soon.
+// Orders the storages by their last save. A storage that a late layer also saves (a skip tensor) is
+// needed back soon.
 Movable by_last_pack(const Survey& survey, Movable all) {
   std::vector<std::size_t> last(all.bytes.size());
   for (std::size_t i = 0; i < survey.packs.size(); ++i) {
@@ -78,9 +88,10 @@ Movable by_last_pack(const Survey& survey, Movable all) {
   return all;
 }
 
-// Moves `share` of the bytes, in kShares parts, evenly from the first `spread` of them: the first
-// packs are needed back last, and an even load keeps both lanes busy without a queue. Storages
-// still in the window when backward begins are not moved, since nobody would read the copies.
+// Selects `share` shares of the bytes, evenly among the first `spread` shares. Backward needs the
+// first storages last, and an even load keeps both directions of the link busy without a queue.
+// Storages that would still be in the window when backward begins are not selected: their copies
+// would be unused.
 std::vector<bool> select_groups(const Movable& all, std::int64_t share, std::int64_t spread,
                                 std::int64_t window_bytes) {
   std::vector<bool> moves(all.bytes.size(), false);
@@ -114,8 +125,9 @@ CoreOptions window_of(const Survey& survey, std::int64_t bytes, std::int64_t par
   return options;
 }
 
-// Recomputes the segment up to `quarters` of the bytes that it saves, where possible; later saves
-// move. Parameters stay where they are, and need no recompute.
+// Recomputes the first `quarters` of the bytes that the segment saves, and offloads what it saves
+// after that. A reentrant segment is always recomputed whole. Globals (parameters, buffers, inputs)
+// are kept.
 void recompute(Mix& mix, const Survey& survey, std::size_t segment, std::int64_t quarters) {
   const SurveyedSegment& here = survey.segments[segment];
   std::int64_t all = 0;
@@ -134,8 +146,9 @@ void recompute(Mix& mix, const Survey& survey, std::size_t segment, std::int64_t
   }
 }
 
-// Recomputes `count` segments, evenly spread from the first one on, or the last ones but one. The
-// last is needed back at once, so recomputing it frees nothing when it matters.
+// Recomputes `count` segments: evenly spread from the first one on, or else the `count` segments
+// before the last one. Backward needs the last segment first, so recomputing it does not lower the
+// peak.
 Mix recompute_some(const Survey& survey, std::size_t count, bool spread, std::int64_t quarters) {
   Mix mix = keep_all(survey);
   const std::size_t all = survey.segments.size();
@@ -147,7 +160,7 @@ Mix recompute_some(const Survey& survey, std::size_t count, bool spread, std::in
   return mix;
 }
 
-// Skips globals. `segments`: how many of the first.
+// Offloads the inputs, except globals, of the recomputed ones among the first `segments` segments.
 void move_inputs(Mix& mix, const Survey& survey, std::size_t segments) {
   for (std::size_t s = 0; s < segments; ++s) {
     for (std::size_t i = 0; i < mix.input_moves[s].size(); ++i) {
@@ -160,7 +173,7 @@ void append(std::vector<Candidate>& candidates, std::vector<Candidate> more) {
   std::move(more.begin(), more.end(), std::back_inserter(candidates));
 }
 
-// Counts of segments to recompute, including 0 and all.
+// Returns the counts of segments to recompute, from 0 to all, in about `parts` equal steps.
 std::vector<std::size_t> counts(const Survey& survey, std::size_t parts) {
   std::vector<std::size_t> result;
   const std::size_t all = survey.segments.size();
@@ -216,8 +229,8 @@ std::vector<Candidate> offload_candidates(const Survey& survey) {
       }
     }
   }
-  // The first storages may be large, and the next packs come soon: their copies get until the
-  // middle of forward before anything waits for them.
+  // The first storages may be large, and the next saves follow soon. So their copies get until the
+  // middle of the forward before computing waits for them.
   CoreOptions late = window_of(survey, all.total, kWindowParts.back());
   late.window_tensors = static_cast<std::int64_t>(survey.packs.size()) / 2 + 1;
   const Movable by_last = by_last_pack(survey, all);
@@ -246,7 +259,7 @@ std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey) {
   }
   std::vector<Candidate> candidates;
   std::vector<std::size_t> moved = counts(survey, segment_parts(survey));
-  moved.push_back(survey.segments.size() - 1);  // the last segment's inputs are needed back at once
+  moved.push_back(survey.segments.size() - 1);  // backward needs the last segment's inputs at once
   for (const std::size_t count : moved) {
     if (count == 0) continue;  // the same as recompute_all
     for (const std::int64_t part : window_parts(survey)) {

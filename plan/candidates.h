@@ -1,4 +1,7 @@
-// The candidates of each search: fixed lists that do not depend on the budget.
+// The fixed lists of candidate plans. They depend on the program, not on the budget, so one list
+// serves every budget. Each list tries growing parts of the saved tensors, with several windows.
+// Which policy has which list is in policies.h; the candidates of the search over spans are made in
+// span_search.h.
 #pragma once
 
 #include <memory>
@@ -13,41 +16,41 @@
 
 namespace ferry::plan {
 
-// The planned program with other segments: calls of these modules, in order. Or without segments
-// and with spans of operators; then the survey is of what hooks around the spans see.
-struct Outlined {
-  std::vector<std::string> modules;
+// A set of spans of the whole program, which then has no segments. `survey` lists the saved tensors
+// that hooks around the spans see.
+struct Spanned {
   Survey survey;
-  std::vector<PlanSpan> spans = {};
+  std::vector<PlanSpan> spans;
 };
 
-// A way to run the step.
+// One possible plan for a step.
 struct Candidate {
-  std::optional<CoreOptions> options;  // none: nothing is offloaded
+  std::optional<CoreOptions> options;  // no value: nothing is offloaded
   Mix mix;
-  bool trl = false;  // runs TRL's scheduler in the core's place (sim/field/stash.h)
-  // The segments that the mix is of; null: the planner's.
-  std::shared_ptr<const Outlined> outlined = nullptr;
+  bool trl = false;  // runs TRL's scheduler instead of the core (sim/field/stash.h)
+  // The spans whose saved tensors `mix` describes; null: `mix` describes the program's segments.
+  std::shared_ptr<const Spanned> spanned = nullptr;
 };
 
-// The mix as the core runs it, without an offloader if nothing moves.
+// Makes a candidate of a mix: settles the mix, and leaves out the offloader if nothing moves.
 Candidate settled(CoreOptions options, Mix mix, const Survey& survey);
 
 // Offloads everything, with TRL's scheduler.
 Candidate offload_all(const Survey& survey);
 // Offloads everything, with the core and its defaults.
 Candidate offload(const Survey& survey);
-// Offloads nothing, then growing shares of the first saves, with each window.
+// Offloads nothing, then growing shares of the first saved tensors, with each window.
 std::vector<Candidate> offload_candidates(const Survey& survey);
 
 Candidate recompute_all(const Survey& survey);
-// Recomputes all segments, and offloads all else with TRL's scheduler.
+// Recomputes all segments, and offloads everything else with TRL's scheduler.
 Candidate recompute_and_offload_all(const Survey& survey);
-// Recomputes from none to all segments, evenly spread; of very many not every number of them.
+// Recomputes from none to all segments, evenly spread. With many segments it skips some counts.
 std::vector<Candidate> recompute_candidates(const Survey& survey);
-// Recomputes all segments and offloads shares of their inputs, first ones first, with each window.
+// Recomputes all segments and offloads growing shares of their inputs, the first inputs first, with
+// each window.
 std::vector<Candidate> recompute_and_offload_candidates(const Survey& survey);
-// Includes all of the above, so that no other row that fits is faster.
+// Includes all lists above, so no other policy of these lists has a faster row that fits.
 std::vector<Candidate> mixed_candidates(const Survey& survey);
 
 }  // namespace ferry::plan

@@ -8,13 +8,15 @@
 namespace ferry::plan {
 namespace {
 
-// To what the least of such a size is known. Segments are multiples of 2 MiB.
+// Returns the precision, in bytes, of the bisection for a minimum of this size.
 std::int64_t known_to(std::int64_t least_bytes) {
+  // Allocator segments are multiples of so many bytes. Larger: a coarser minimum, with fewer runs.
   constexpr std::int64_t kSegmentStep = 2 << 20;
   return std::max(kSegmentStep, least_bytes / 256);
 }
 
-// Between what it allocates, less which it cannot run with, and what it reserves.
+// Finds the smallest capacity by bisection. It is at least what the run allocates, and at most what
+// it reserves.
 std::int64_t least_capacity(const RunAt& run, const sim::Simulation& unlimited) {
   std::int64_t fails = unlimited.device_peak_bytes - 1;
   std::int64_t runs = unlimited.device_reserved_bytes;

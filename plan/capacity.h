@@ -1,10 +1,10 @@
-// Whether a training runs on a device of some capacity: by running it there.
+// Decides if a candidate's training runs on a device of a given capacity, by simulating it there.
 //
-// What the pool reserves where memory is unlimited is more than what it needs: at a capacity below
-// that it gives whole free segments back and goes on, at a price in time. So a candidate fits where
-// its run at that capacity has no error. Below what it allocates it cannot run. Between the two the
-// least capacity is found by bisection, to 2 MiB or 1/256 of it; that a larger device runs whatever
-// a smaller one does is assumed, as PyTorch's users do.
+// With unlimited memory, PyTorch's allocator reserves more than the training needs. At a smaller
+// capacity it returns free allocator segments and goes on, which costs time. So a candidate fits if
+// its run at the budget's capacity has no error. It cannot run in less than it allocates. Between
+// that and what it reserves, the smallest capacity is found by bisection, to 2 MiB or 1/256 of it.
+// The bisection assumes that a training which runs in some memory also runs in more.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,30 @@
 
 namespace ferry::plan {
 
-// Runs a whole training on a device of that capacity; 0: unlimited. It need not be checked.
+// Runs a whole training on a device of that capacity; 0: unlimited. The run needs no hazard check.
 using RunAt = std::function<sim::Simulation(std::int64_t device_bytes)>;
 
 struct Verdict {
   sim::Simulation unlimited;
-  std::int64_t least_bytes = 0;   // the least capacity that it was seen to run at; 0: it fails
-  bool fits = false;              // device and host
-  bool by_retries = false;        // it fits, and would reserve more if it could
-  sim::Time step_ns = 0;          // where it fits, at the budget's capacity
-  std::int64_t judged_bytes = 0;  // what it reserves with unlimited memory, or allocates
+  std::int64_t least_bytes = 0;   // the smallest capacity at which it ran; 0: it fails
+  bool fits = false;              // it fits the device and the host
+  bool by_retries = false;        // it fits, but only because the allocator frees its cache
+  sim::Time step_ns = 0;          // if it fits: at the budget's capacity
+  std::int64_t judged_bytes = 0;  // reserved (or allocated, if judged) with unlimited memory
   std::string refusal = {};       // why it does not fit, in PyTorch's words
 
-  // Whether it is known not to run in so much: the least may be a little less than what was seen.
+  // True if it is known not to run in so much. The true minimum may be slightly below least_bytes.
   bool needs_more_than(std::int64_t device_bytes) const;
-  // The capacity that its figures are of; 0: unlimited.
+  // The capacity at which its figures were simulated; 0: unlimited.
   std::int64_t device_bytes(const Limits& limits) const {
     return by_retries ? limits.budget_bytes : 0;
   }
 };
 
-// Where allocated bytes are judged, it needs what it allocates, and nothing is run at a capacity.
+// Judges a candidate. With Judged::kAllocated it needs what it allocates, so nothing is run at a
+// capacity.
 Verdict judge(const RunAt& run, const Limits& limits, Judged judged = Judged::kReserved);
-// The same of one that has been judged for other limits: what it needs is known.
+// Judges a candidate again for other limits. What it needs is known, so the bisection is left out.
 Verdict judge_again(Verdict verdict, const RunAt& run, const Limits& limits, Judged judged);
 
 }  // namespace ferry::plan

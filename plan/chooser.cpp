@@ -10,20 +10,9 @@
 
 #include "formats/parallel.h"
 #include "plan/planner.h"
-#include "plan/polish.h"
 #include "plan/span_model.h"
 
 namespace ferry::plan {
-
-namespace {
-
-constexpr std::size_t kPolish = 6;  // rounds
-constexpr std::size_t kStarts = 16;
-constexpr std::size_t kStartsPacks = 32'000;  // times packs, or there are fewer
-constexpr sim::Time kFar = 8;                 // an eighth of the step
-constexpr std::size_t kEvery = 16;            // of tables with noise, where some are tried
-
-}  // namespace
 
 Candidate Chooser::choose(Policy policy, const Limits& limits) {
   const Survey& found = problem_.survey;
@@ -110,9 +99,9 @@ Candidate Chooser::choose_of_field(Policy policy, const Limits& limits) {
   return all[trials_.fastest(name(policy), all, limits)];
 }
 
-// What a choice begins with; no part asks another.
+// Makes the search over spans and the fixed candidates, in parallel; neither part uses the other.
 void Chooser::prepare(bool searches) {
-  const std::array<std::function<void()>, 3> parts = {
+  const std::array<std::function<void()>, 2> parts = {
       [&] {
         if (searches && problem_.spans) spans();
       },
@@ -120,16 +109,12 @@ void Chooser::prepare(bool searches) {
         if (!known_.empty()) return;
         known_ = search_of(Policy::kBest).candidates(problem_.survey);
         known_floors_ = trials_.floors_for_any_budget(known_);
-      },
-      [&] {
-        if (searches && !best_) best_.emplace(problem_, trace_, keep_.step_ns);
       }};
   in_parallel(parts.size(), [&](std::size_t part) { parts[part](); });
 }
 
-// What the search finds rules out most of the others.
+// Searches spans first: what they find rules out most of the fixed candidates.
 Candidate Chooser::choose_best(const Limits& limits, const Effort& effort) {
-  const std::size_t every = effort.modules ? 1 : kEvery;
   const std::string_view what = name(Policy::kBest);
   const bool searches = keep_.fails || !fits(keep_, limits);
   prepare(searches);
@@ -138,24 +123,16 @@ Candidate Chooser::choose_best(const Limits& limits, const Effort& effort) {
     if (problem_.spans) {
       spans().search([&] { return so_far(limits); }, limits, trials_, effort.spans);
     }
-    best_->search([&] { return so_far(limits); }, limits, trials_, every);
     if (spans_ && effort.climbs) spans_->climb([&] { return so_far(limits); }, limits, trials_);
     if (spans_ && (effort.walks || trials_.fitting(limits))) {
       spans_->walk([&] { return so_far(limits); }, limits, trials_);
     }
   }
   trials_.try_better(so_far(limits), known_, known_floors_, limits, effort.known);
-  if (!effort.modules) return trials_.best(limits)->candidate;
-  // What is far from keep is far from the least as well, as a rule.
-  const std::optional<Cost> found = trials_.fitting(limits);
-  const bool far = !found || found->step_ns - keep_.step_ns > keep_.step_ns / kFar;
-  const std::size_t starts =
-      std::clamp<std::size_t>(kStartsPacks / (problem_.survey.packs.size() + 1), 1, kStarts);
-  polish(so_far(limits), problem_, limits, kPolish, far ? starts : 1, trials_);
   return trials_.best(limits)->candidate;
 }
 
-// "best", and what it comes to: "best, 1.094 of keep so far".
+// Returns the progress text: "best", or "best, 1.094 of keep so far".
 std::string Chooser::so_far(const Limits& limits) const {
   std::string text(name(Policy::kBest));
   const std::optional<Cost> best = trials_.fitting(limits);

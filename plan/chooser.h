@@ -1,4 +1,5 @@
-// Chooses how each policy runs the step, of the candidates that it has (policies.h).
+// Chooses one candidate for each policy. Most policies have a fixed list (policies.h); for `best`
+// the chooser also runs the searches over spans (span_search.h) for the given budget.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "plan/best.h"
 #include "plan/keep_trace.h"
 #include "plan/picks.h"
 #include "plan/policies.h"
@@ -21,9 +21,8 @@ namespace ferry::plan {
 
 class Chooser {
  public:
-  // All must outlive it.
-  // `tables`: those that another search for the same program on the same hardware has made; null:
-  // they are made when they are asked for.
+  // All references must outlive it. `tables` are the tables of another search for the same program
+  // on the same hardware; null: they are made when needed.
   Chooser(const Problem& problem, const Cost& keep, const KeepTrace& trace, Trials& trials,
           std::shared_ptr<SpanTables> tables)
       : problem_(problem),
@@ -33,25 +32,24 @@ class Chooser {
         tables_(std::move(tables)) {}
   const std::shared_ptr<SpanTables>& tables() const { return tables_; }
 
-  // Throws std::invalid_argument for a policy that needs segments where there are none, and
-  // Stopped.
+  // Throws std::invalid_argument for a policy that needs segments or operators if there are none,
+  // and Stopped.
   Candidate choose(Policy policy, const Limits& limits);
-  // Those that were tried of the policy's candidates and may run within the limits, by their time:
-  // of a policy that has but one, or that does not ask for the fastest, none.
+  // Returns the simulated candidates of the policy that may run within the limits, by step time.
+  // Empty for a policy with only one candidate, and for one that does not want the fastest.
   std::vector<const Tried*> contenders(Policy policy, const Limits& limits) const;
-  // All that may run within the host's limit and reserves no more than keeping everything, by what
-  // it allocates.
+  // Returns all candidates that fit the host and reserve no more than keeping everything, by the
+  // bytes that they allocate.
   std::vector<const Tried*> by_allocated(const Limits& limits) const;
-  // What a policy does that moves what is worth moving, and finds that nothing is; none: it is no
-  // such policy.
+  // For a policy that offloads only what comes back in time (Choice::kFullSpeed): its candidate
+  // without offload. No value for other policies.
   std::optional<Candidate> moving_nothing(Policy policy) const;
-  // What `best` tries for a budget.
+  // The searches that `best` runs for a budget.
   struct Effort {
     SpanSearch::Breadth spans = {};
-    bool modules = true;  // all ways that modules have, or some, and to do less than these,
-    bool known = true;    // what is known for any budget, or until many are no better,
-    bool climbs = true;   // steps away from the fastest spans,
-    bool walks = true;    // and where nothing fits, from what came nearest
+    bool known = true;   // all fixed candidates; false: until many in a row are no better
+    bool climbs = true;  // hill climbing
+    bool walks = true;   // best-first search even if nothing fits
   };
   Candidate choose_best(const Limits& limits, const Effort& effort);
 
@@ -66,12 +64,11 @@ class Chooser {
   const Cost& keep_;
   const KeepTrace& trace_;
   Trials& trials_;
-  // Made when they are asked for.
+  // The members below are made when they are needed.
   std::shared_ptr<SpanTables> tables_;
   std::optional<SpanSearch> spans_;
-  std::optional<BestSearch> best_;
-  std::map<Policy, std::vector<Candidate>> field_;  // candidates of the field's policies
-  std::vector<Candidate> known_;                    // best's, for any budget
+  std::map<Policy, std::vector<Candidate>> field_;  // candidates of other systems' policies
+  std::vector<Candidate> known_;                    // the fixed candidates of `best`
   std::vector<Floor> known_floors_;
 };
 

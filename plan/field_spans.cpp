@@ -14,14 +14,18 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
+// Number of equal steps of the knapsack's budget, from nothing to all bytes. Larger: more
+// candidates.
 constexpr std::int64_t kShares = 20;
+// Number of slots in which dp_knapsack counts all bytes. Larger: less rounding, more time.
 constexpr std::int64_t kSlots = 1'000;
 
+// Names of matrix products, and of other compute-intensive operators (without attention).
 constexpr std::array<std::string_view, 4> kProducts = {"mm", "addmm", "bmm", "baddbmm"};
 constexpr std::array<std::string_view, 3> kOthers = {"convolution", "upsample_bilinear2d",
                                                      "_scaled_mm"};
 
-// "aten.mm.default" → "mm".
+// Returns "mm" for "aten.mm.default".
 std::string_view bare(std::string_view name) {
   if (name.starts_with("aten.")) name.remove_prefix(5);
   return name.substr(0, name.find('.'));
@@ -31,7 +35,7 @@ bool is_product(std::string_view name) {
   return std::ranges::find(kProducts, bare(name)) != kProducts.end();
 }
 
-// The choices' operators may be several of the program's.
+// True if `is` holds for one of the program's operators that are the operator `op` of the choices.
 bool any_of(const SpanChoices& choices, std::size_t op, const std::vector<std::string>& names,
             bool (*is)(std::string_view)) {
   for (std::uint64_t at = choices.first_place(op); at < choices.first_place(op + 1); ++at) {
@@ -46,7 +50,7 @@ void keep(PlanSpan& span, const SpanChoices& choices, std::size_t op) {
   }
 }
 
-// A span ends with each operator that is kept; one that begins with it would replay nothing.
+// Makes the spans between kept operators. Each kept operator ends a span, and none begins with one.
 std::vector<PlanSpan> between(const SpanChoices& choices, const std::vector<bool>& kept) {
   std::vector<PlanSpan> spans;
   bool open = false;
@@ -70,7 +74,7 @@ std::vector<bool> dp_knapsack(const std::vector<KnapsackItem>& items, std::int64
     return static_cast<std::size_t>((Wide{of} * kSlots + all - 1) / all);
   };
   const std::size_t width = static_cast<std::size_t>(Wide{bytes} * kSlots / all) + 1;
-  // The most time of the first items, by slots.
+  // The most total time of the first i items, by slots.
   std::vector<std::vector<std::int64_t>> most(items.size() + 1, std::vector<std::int64_t>(width));
   for (std::size_t i = 0; i < items.size(); ++i) {
     const std::size_t needed = slots(items[i].bytes);
@@ -114,7 +118,7 @@ bool is_compute_intensive(std::string_view name) {
 std::vector<std::vector<PlanSpan>> knapsack_spans(const SpanChoices& choices,
                                                   const std::vector<std::string>& names) {
   std::vector<KnapsackItem> items;
-  std::vector<std::size_t> ops;  // of the items
+  std::vector<std::size_t> ops;  // by item
   std::int64_t all = 0;
   for (std::size_t op = 0; op < choices.operators(); ++op) {
     if (!any_of(choices, op, names, is_compute_intensive)) continue;

@@ -1,15 +1,16 @@
-// What other systems recompute, as sets of spans of operators. These are re-enactments of their
-// choices, from their published behaviour: where a replay begins and ends is ours.
+// The recomputes that other systems would choose, as sets of spans of operators. The choices follow
+// the published behaviour of these systems; where a replay begins and ends is Ferry's own choice.
 //
 // PyTorch's partitioner, with activation_memory_budget (torch/_functorch/partitioners.py, 2.11):
-// what is not "compute intensive" runs again in any case, and of the results of operators that are,
-// a knapsack keeps those whose operators take longest together, within a share of their bytes
-// (torch/_functorch/_activation_checkpointing/knapsack.py: `dp`, `greedy`). Its budget is that
-// share, and says nothing of the peak. A span here ends with each operator that is kept.
+// operators that are not "compute intensive" are always recomputed. Among the results of the
+// others, a knapsack keeps those whose operators take longest in total, within a share of their
+// bytes (torch/_functorch/_activation_checkpointing/knapsack.py: `dp`, `greedy`). This share is its
+// budget; it is no limit on the peak. Here a span ends with each operator that is kept. The fusion
+// of recomputed operators is not modelled.
 //
 // torchtitan's selective checkpoints (torchtitan/distributed/activation_checkpoint.py, mode
-// "selective", option "op"): in each block all runs again but attention and every second matrix
-// product. A block is a span.
+// "selective", option "op"): in each block everything is recomputed except attention and every
+// second matrix product. Here a block is a span.
 #pragma once
 
 #include <cstdint>
@@ -23,26 +24,27 @@
 
 namespace ferry::plan {
 
-// Of operators that each take a time and keep some bytes.
+// An operator: the time that keeping its result saves, and the bytes of the result.
 struct KnapsackItem {
   std::int64_t ns = 0;
   std::int64_t bytes = 0;
 };
-// Which of them to keep within so many bytes, for the most time; `dp` counts bytes in thousandths
-// of all, each rounded up.
+// Selects items within `bytes` that have the most time in total, by dynamic programming. Sizes are
+// counted in thousandths of the sum of all items, each rounded up.
 std::vector<bool> dp_knapsack(const std::vector<KnapsackItem>& items, std::int64_t bytes);
-// By time for a byte, each that still fits.
+// Takes the items in order of time for a byte, each that still fits.
 std::vector<bool> greedy_knapsack(const std::vector<KnapsackItem>& items, std::int64_t bytes);
 
-// Products of matrices, convolutions and attention, by an operator's name in a program.
+// True for matrix products, convolutions, bilinear upsampling and attention. `name` is the
+// operator's name in a program.
 bool is_compute_intensive(std::string_view name);
 
-// The spans for shares of 0 to 20 twentieths, by both knapsacks; each set once. `names`: of the
-// program's operators.
+// Returns the sets of spans for shares of 0 to 20 twentieths, by both knapsacks, without
+// duplicates. `names` are the names of the program's operators.
 std::vector<std::vector<PlanSpan>> knapsack_spans(const SpanChoices& choices,
                                                   const std::vector<std::string>& names);
 
-// The blocks are the modules that may be segments; without any, no span.
+// The blocks are the modules that may be segments. Without such modules there are no spans.
 std::vector<PlanSpan> selective_spans(const Program& program, const SpanChoices& choices,
                                       const std::vector<std::string>& names);
 

@@ -68,10 +68,10 @@ void Floors::add_storages(const Mix& mix, const Survey& survey, Sums& sums) cons
   }
 }
 
-// What a recompute makes again is in memory until it is unpacked.
+// Adds the times of recomputes, and their results: these are in memory until they are unpacked.
 void Floors::add_recomputes(const Mix& mix, const Survey& survey, Sums& sums) const {
   std::vector<bool> made(trace_.storages.size(), false);
-  // When a storage is unpacked last, for those of a segment; else 0.
+  // The kernel before which a storage of the current segment is unpacked last; else 0.
   std::vector<std::uint32_t> until(trace_.storages.size(), 0);
   std::vector<std::uint32_t> again;
   for (std::size_t s = 0; s < survey.segments.size(); ++s) {
@@ -90,7 +90,7 @@ void Floors::add_recomputes(const Mix& mix, const Survey& survey, Sums& sums) co
     }
     const bool runs = first < trace_.kernels.size();
     if (runs) {
-      // It runs before the kernel `first`: after every turn before that one.
+      // The recompute runs before the kernel `first`, so after the issue of every earlier kernel.
       const sim::Time rest = last < turns_->rest.size() ? turns_->rest[last] : 0;
       const sim::Time ns = turns_->rest[segment.kernels] - rest;
       sums.again[0] += ns;
@@ -107,7 +107,7 @@ void Floors::add_recomputes(const Mix& mix, const Survey& survey, Sums& sums) co
   }
 }
 
-// Within [begin, end).
+// Adds the part of the absences in [begin, end) to the bytes that are in memory.
 void Floors::add_held(const std::vector<Absence>& absences, std::uint32_t begin, std::uint32_t end,
                       Sums& sums) {
   for (const Absence& absence : absences) {
@@ -119,7 +119,8 @@ void Floors::add_held(const std::vector<Absence>& absences, std::uint32_t begin,
   }
 }
 
-// The offloader makes room in the window before it sends, on the stream that computes.
+// Adds waits for the window: before it sends a tensor, the offloader makes the computing stream
+// wait until the window has room.
 void Floors::add_waits(const Candidate& candidate, const Survey& survey, Sums& sums) const {
   if (!candidate.options || candidate.options->window_bytes == kAutomatic) return;
   const CoreOptions& options = *candidate.options;
@@ -159,8 +160,8 @@ Floor Floors::of(const Candidate& candidate, const Survey& survey,
   floor.step_ns = trace_.optimizer_ns;
   floor.bytes = trace_.optimizer_bytes;
   if (!turns_ || candidate.trl || survey.packs.size() != trace_.packs.size()) return floor;
-  // With spans the survey is of what hooks around them see: other tensors, though perhaps as many.
-  if (candidate.outlined && !candidate.outlined->spans.empty()) return floor;
+  // With spans the survey lists other tensors than the trace, even if it has as many.
+  if (candidate.spanned) return floor;
   const std::size_t turns = trace_.kernels.size();
   if (turns == 0) return floor;
   Sums sums;

@@ -1,19 +1,18 @@
-// What is certain of one plan before it is simulated: it needs no less memory than its floor, and
-// within a budget it takes no less time. So a search need not simulate a plan whose floor is above
-// the budget, or above the step that another plan was seen to take. What is found is the same.
+// Floors: lower bounds on the memory and the step time of one candidate, before it is simulated. A
+// search does not simulate a candidate whose floor is above the budget, or above a step time that
+// another candidate reached. This never changes the result of the search.
 //
-// It is the bound of docs/lower-bound.md, for a plan whose choices are known:
+// A floor is the bound of docs/explanation/lower-bound.md for a plan whose choices are known:
 //
-//     kept        its bytes are in memory until the last kernel that reads them
-//     offloaded   what of it must be absent at a turn was copied out before the turn began; and
-//                 where it is packed, what was sent before was copied but for a window of it, for
-//                 compute waits for that
-//     recomputed  the segment runs again up to its last such tensor, before the first is unpacked;
-//                 what it makes is in memory from then until it is unpacked
+//     kept        The bytes are in memory until the last kernel that reads them.
+//     offloaded   Bytes that must be absent at a kernel were copied out before it began. When a
+//                 tensor is saved, all bytes sent before it were copied, except those in the
+//                 window, because computing waits for the window.
+//     recomputed  The segment runs up to its last recomputed tensor, before the first of them is
+//                 unpacked. The results are in memory from then until they are unpacked.
 //
-// A storage of which some tensors have another choice than others is left out, and so is memory
-// altogether where the program is outside the proof: then a floor is zero. So it is for a plan with
-// spans of operators.
+// A storage whose tensors have different choices is ignored. If the program is outside the proof,
+// or the plan has spans, the floor has the optimizer's step only.
 #pragma once
 
 #include <cstdint>
@@ -35,23 +34,24 @@ struct Floor {
 
 class Floors {
  public:
-  // What the plan does with a storage.
+  // A plan's choice for a storage. kSeveral: its saved tensors have different choices.
   enum class Fate : std::uint8_t { kUnsaved, kKept, kMoved, kAgain, kSeveral };
 
-  // The trace is of the program, with whatever segments. None of it need live on.
+  // `trace` is the program's, with any segments. The arguments may be destroyed afterwards.
   Floors(const Program& program, const Hardware& hardware, KeepTrace trace);
 
-  // `survey` has the segments that the candidate's mix is of.
+  // `survey` has the segments that the candidate's mix refers to.
   Floor of(const Candidate& candidate, const Survey& survey, std::int64_t budget_bytes) const;
 
  private:
-  // Kernel by kernel, summed from changes at the turns where they begin and end.
+  // By kernel. `held`, `moved` and `again` have differences: a value at a kernel is their sum so
+  // far.
   struct Sums {
-    std::vector<Fate> fates;          // by storage
-    std::vector<std::int64_t> held;   // bytes of what is kept, or made again
-    std::vector<std::int64_t> moved;  // bytes of what is offloaded, absent or not
-    std::vector<sim::Time> again;     // of recomputes that come later
-    std::vector<sim::Time> begins;    // not summed: no earlier than that
+    std::vector<Fate> fates;          // by storage, not by kernel
+    std::vector<std::int64_t> held;   // bytes that are kept, or recomputed and not yet unpacked
+    std::vector<std::int64_t> moved;  // bytes that are offloaded, absent or not
+    std::vector<sim::Time> again;     // time of the recomputes that come later
+    std::vector<sim::Time> begins;    // the kernel begins no earlier (no differences)
   };
 
   void add_storages(const Mix& mix, const Survey& survey, Sums& sums) const;

@@ -17,15 +17,15 @@
 namespace ferry::plan {
 namespace {
 
-// As the allocator rounds. A block may be larger, for a rest that is too small to split off; how
-// much depends on the block that it was cut from.
+// Rounds as the allocator does. The real block may be larger, if the allocator does not split off a
+// small remainder.
 std::int64_t rounded(std::int64_t bytes) { return (bytes + 511) / 512 * 512; }
 
-// The program with its ops numbered in place of their names, so that a kernel's name says which op
-// it is of. Kernels that autograd itself launches have names.
+// The program with numbers as the names of its operators, so that a kernel's name identifies its
+// operator. Kernels that autograd itself launches keep their names.
 struct Numbered {
   Program program;
-  std::vector<sim::Time> ns;  // by op
+  std::vector<sim::Time> ns;  // by operator number
 
   Numbered(const Program& of, const sim::KernelTimes& times) : program(of) {
     for (Code& code : program.codes) {
@@ -78,7 +78,7 @@ class Tracer final : public StreamOpConsumer {
     first = std::min(first, static_cast<std::uint32_t>(trace.kernels.size()));
   }
   void end_step() {
-    ended_ = true;  // what is freed from now on is the tape's
+    ended_ = true;  // later frees come from the tape's end, not from the step
     for (TracedStorage& storage : trace.storages) {
       std::int64_t bytes = 0;
       for (const StorageUse& use : storage.uses) bytes = std::max(bytes, use.end);
@@ -94,7 +94,7 @@ class Tracer final : public StreamOpConsumer {
     std::uint64_t end = 0;
   };
 
-  // The storage at an address, and the byte of it; null: it was there before the step.
+  // Returns the storage at an address and the offset in it; null: it is older than the step.
   std::pair<TracedStorage*, std::int64_t> find(std::uint64_t address) {
     auto at = live_.upper_bound(address);
     if (at == live_.begin()) return {nullptr, 0};
@@ -103,7 +103,7 @@ class Tracer final : public StreamOpConsumer {
     return {&trace.storages[at->second.storage], static_cast<std::int64_t>(address - at->first)};
   }
 
-  // Autograd's own kernels read and write as many bytes as the graph engine charges them for.
+  // Autograd's own kernels have no operator. They read and write what the graph engine charges for.
   sim::Time ns_of(const StreamOp& op) const {
     std::size_t number = 0;
     const auto end = op.name.data() + op.name.size();
@@ -139,7 +139,7 @@ class Tracer final : public StreamOpConsumer {
   bool ended_ = false;
 };
 
-// Leaves what is saved where it is, as a node without hooks does, and tells the tracer.
+// A saved tensor that stays in place, as without hooks, and reports its unpacks to the tracer.
 class Watched final : public Saved<sim::Tensor> {
  public:
   Watched(Tracer& tracer, const sim::Tensor& tensor, std::optional<std::size_t> number)
@@ -178,7 +178,7 @@ class Watch final : public Hooks<sim::Tensor> {
   Tracer& tracer_;
 };
 
-// What is in memory in each optimizer's step, whatever the plan: all but activations.
+// Returns the bytes in memory in the optimizer's step of any plan: everything except activations.
 std::int64_t optimizer_bytes(const KeepTrace& trace) {
   std::int64_t bytes = trace.held_bytes;
   for (const TracedStorage& storage : trace.storages) {
@@ -207,7 +207,7 @@ KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Opti
   tape.before_call([&watch] { ++watch->forwards; });
   {
     const HooksGuard<sim::SimAutograd> guard(tape.autograd(), watch);
-    tape.run();  // calls of checkpoints run as others do where nobody runs segments
+    tape.run();  // without a segment runner, calls of checkpoint run as plain calls
   }
   tape.before_call(nullptr);
   tape.drop_frames();
@@ -235,11 +235,11 @@ KeepTrace trace_training(const Program& program, const Hardware& hardware,
   const std::int64_t state = sim::optimizer_tensors(training.optimizer) * trace.trained_bytes;
   trace.optimizer_ns = optimizer_ns;
   trace.optimizer_bytes = optimizer_bytes(trace) + state;
-  // The roots of the second moments: a list for all parameters of a dtype.
+  // foreach Adam and AdamW hold the roots of the second moments of all parameters of a dtype.
   const bool lists = training.implementation == sim::OptimizerImplementation::kForeach &&
                      sim::optimizer_tensors(training.optimizer) == 2;
   if (lists) trace.optimizer_bytes += trace.trained_alike_bytes;
-  // The first step makes the state when backward is over; from the second on it is there.
+  // The first step makes the state after its backward; later steps have it from their start.
   if (training.steps > 1) trace.held_bytes += state;
   return trace;
 }

@@ -11,19 +11,20 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-// So many are cut, where the knapsack costs most.
+// Number of kernels for which a minimum cut is computed: those where the knapsack costs most.
+// Larger: the bound may be higher, and takes longer.
 constexpr std::size_t kTurns = 8;
 
-// Why the proof does not speak of the statement; empty: it does.
+// Returns why the proof does not cover the statement; empty: it does.
 std::string_view outside_proof(const Action& action, CodeKind kind) {
   const bool in_backward = kind == CodeKind::kBody;
   if (const auto* stream = std::get_if<SetStream>(&action)) {
     return stream->stream == 0 ? "" : "it computes on several streams";
   }
   if (const auto* backward = std::get_if<Backward>(&action)) {
-    if (kind != CodeKind::kMain) return "it goes backward within a code";
+    if (kind != CodeKind::kMain) return "it runs backward inside a call";
     if (backward->create_graph) return "its backward makes a graph";
-    return backward->inputs.empty() ? "" : "it asks for gradients of its own";
+    return backward->inputs.empty() ? "" : "its backward requests gradients of its own";
   }
   if (const auto* call = std::get_if<Call>(&action)) {
     if (call->recompute == Recompute::kReentrant) return "it has reentrant checkpoints";
@@ -33,7 +34,7 @@ std::string_view outside_proof(const Action& action, CodeKind kind) {
   if (std::holds_alternative<MakeNode>(action) || std::holds_alternative<Save>(action)) {
     return in_backward ? "its backward makes a graph" : "";
   }
-  if (std::holds_alternative<When>(action)) return "what runs again differs";
+  if (std::holds_alternative<When>(action)) return "a recompute differs from the first run";
   if (std::holds_alternative<Move>(action)) return "it moves a global";
   return std::holds_alternative<Raise>(action) ? "it raises errors" : "";
 }
@@ -62,8 +63,8 @@ std::optional<Certificate> certify(const Program& program, const Hardware& hardw
   return certificate;
 }
 
-// The bytes that may be absent, by maker in their order: sums over the cheapest so many (a Fenwick
-// tree), of bytes and of the time to recompute them.
+// The bytes that may be absent at one kernel, by maker. A Fenwick tree holds sums of bytes and of
+// recompute times over the cheapest makers, so the fractional knapsack takes logarithmic time.
 class LowerBound::Stock {
  public:
   explicit Stock(const LowerBound& bound) : bound_(bound), sums_(bound.cheap_ + 1) {
@@ -86,7 +87,8 @@ class LowerBound::Stock {
   }
   std::int64_t bytes() const { return bytes_; }
 
-  // The least time to have so many of them absent, by recomputes and by more bytes on the link.
+  // Solves the fractional knapsack: the least time to have `absent` bytes absent, by recomputes or,
+  // if a byte is cheaper there, by the link.
   sim::Time least_ns(std::int64_t absent) const {
     Maker sum;
     std::size_t at = 0;
@@ -116,7 +118,7 @@ class LowerBound::Stock {
 LowerBound::LowerBound(const KeepTrace& trace, const Hardware& hardware, bool memory)
     : link_bytes_per_us_(std::max(hardware.link.d2h_alone, hardware.link.d2h_both)) {
   if (!memory) {
-    // The order of the kernels may differ, and what backward adds may be added elsewhere.
+    // Without the proof, the order of kernels may differ, and gradients may be added elsewhere.
     sim::Time launches = 0;
     for (const TracedKernel& kernel : trace.kernels) {
       if (kernel.sum) continue;

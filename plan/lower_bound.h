@@ -1,18 +1,18 @@
 // A lower bound on the step time of every plan that fits a budget: a certificate of how good a plan
-// is. docs/lower-bound.md proves it, decision by decision.
+// is. docs/explanation/lower-bound.md has the proof.
 //
-// Take any kernel of the step, the *turn*. When it is issued, some bytes must be on the device in
-// every plan. Of the others that later kernels read, what is beyond the budget must be absent, and
-// come back after the turn: each byte was copied out before the turn began, or is recomputed after
-// it. The cheapest way to do that is at least a fractional knapsack of ops; of the turns where that
-// is the dearest a minimum cut says more (recompute_cuts.h), for ops need something to read. The
-// largest over all turns is the bound.
+// Take any kernel k of the step. When the host issues k, some bytes are on the device in every plan
+// (turns.h). Later kernels read other bytes too. If these exceed the rest of the budget, some are
+// absent: each absent byte was copied out before k began, or is recomputed after k. The least time
+// for this is bounded by a fractional knapsack over operators. At the kernels where the knapsack
+// costs most, a minimum cut gives a higher bound, because recomputed operators need their inputs
+// (recompute_cuts.h). The bound is the largest value over all kernels.
 //
-//     kernels before the turn,     the turn, and the kernels    recomputes of what is
-//     the link is free meanwhile   after it; a wait for copies  absent and was not copied
+//     kernels before k,            k, and the kernels after     recomputes of bytes that are
+//     the link copies meanwhile    it; a wait for copies        absent and were not copied
 //
-// Times are integers and rounded down; the budget is of reserved bytes, which are never fewer than
-// those in use.
+// Times are integers, rounded down. The budget counts reserved bytes, which are never fewer than
+// the bytes in use. The bound ignores fragments, copies back and the host's memory.
 #pragma once
 
 #include <cstdint>
@@ -28,41 +28,41 @@
 
 namespace ferry::plan {
 
-// The proof asks of a program that it computes on one stream, that its backward makes no graph, and
-// that what runs again computes what ran first. Returns what is otherwise ("it moves a global"),
-// and then the bound is that of computing alone; empty: nothing is.
+// Returns why the proof does not cover the program ("it moves a global"); empty: it does. The proof
+// needs a program that computes on one stream, whose backward makes no graph, and whose recomputes
+// do the same as the first run. For other programs the bound is the computing time alone.
 std::string outside_proof(const Program& program);
 
-// What is certain of every plan for a budget.
+// Bounds that hold for every plan with a budget.
 struct Certificate {
-  std::optional<sim::Time> step_ns;  // none is faster; no value: none fits
-  std::int64_t least_bytes = 0;      // none reserves less
-  std::string outside_proof;         // why memory is left out; empty: it is not
+  std::optional<sim::Time> step_ns;  // no plan is faster; no value: no plan fits
+  std::int64_t least_bytes = 0;      // no plan reserves less
+  std::string outside_proof;         // why the bound ignores memory; empty: it does not
 };
-// `trace` is the program's. No value: the step fails where everything is kept.
+// `trace` is the program's. No value: the step fails even if everything is kept.
 std::optional<Certificate> certify(const Program& program, const Hardware& hardware,
                                    const KeepTrace& trace, std::int64_t budget_bytes);
 
 class LowerBound {
  public:
-  // The trace must not fail. `memory`: the program is within the proof.
+  // `trace.fails` must be false. `memory` is true if the proof covers the program.
   LowerBound(const KeepTrace& trace, const Hardware& hardware, bool memory);
 
-  // What computing alone takes, whatever the memory.
+  // The time of computing alone, with unlimited memory.
   sim::Time compute_ns() const { return compute_ns_; }
-  // No plan needs less.
+  // No plan needs less memory.
   std::int64_t least_bytes() const { return least_bytes_; }
-  // No plan that reserves at most so many bytes is faster; none: no plan fits.
+  // No plan that reserves at most `budget_bytes` is faster; no value: no plan fits.
   std::optional<sim::Time> step_ns(std::int64_t budget_bytes) const;
 
  private:
-  // A kernel that makes what a plan may leave out: recomputing it costs `ns` and brings at most
-  // `bytes` back.
+  // A kernel whose results a plan may drop. Recomputing them costs `ns` and brings back at most
+  // `bytes`.
   struct Maker {
     sim::Time ns = 0;
     std::int64_t bytes = 0;
   };
-  // From kernel `turn` on, so many bytes more of those of a maker may be absent.
+  // From kernel `turn` on, `bytes` more of a maker's results may be absent (or fewer, if negative).
   struct Change {
     std::uint32_t turn = 0;
     std::uint32_t maker = 0;
@@ -73,25 +73,26 @@ class LowerBound {
   void order_makers(const KeepTrace& trace);
   bool cheaper_than_link(const Maker& maker) const;
   class Stock;
-  // What a turn costs, at least.
+  // The knapsack's lower bound on the step time, at the kernel `turn`.
   struct Priced {
     sim::Time ns = 0;
     std::uint32_t turn = 0;
   };
-  // Those where bytes must be absent that the link does not carry by then, by the knapsack.
+  // Returns the kernels at which more bytes must be absent than the link can have copied by then.
   std::vector<Priced> priced(std::int64_t budget_bytes) const;
-  std::int64_t copied_bytes(std::uint32_t turn) const;  // by its begin, at most
+  // The most bytes that the link can copy before the kernel begins.
+  std::int64_t copied_bytes(std::uint32_t turn) const;
 
   std::int64_t link_bytes_per_us_ = 1;
   sim::Time compute_ns_ = 0;
   std::int64_t least_bytes_ = 0;
-  std::vector<sim::Time> begins_;     // by kernel: no plan begins it earlier
-  std::vector<sim::Time> rest_;       // what it and those after it take
-  std::vector<std::int64_t> needed_;  // by kernel: the bytes that every plan has then
-  std::vector<Maker> makers_;         // by time for a byte; past cheap_ the link is cheaper
-  std::size_t cheap_ = 0;
-  std::vector<Change> changes_;            // by turn
-  std::optional<RecomputeInputs> inputs_;  // none: no memory
+  std::vector<sim::Time> begins_;  // by kernel, as in Turns; so are rest_ and needed_
+  std::vector<sim::Time> rest_;
+  std::vector<std::int64_t> needed_;
+  std::vector<Maker> makers_;              // sorted by time for a byte
+  std::size_t cheap_ = 0;                  // how many makers cost less for a byte than the link
+  std::vector<Change> changes_;            // in order of their kernels
+  std::optional<RecomputeInputs> inputs_;  // no value: the bound ignores memory
 };
 
 }  // namespace ferry::plan

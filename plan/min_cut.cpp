@@ -14,7 +14,7 @@ std::size_t MinCut::add_edge(std::uint32_t from, std::uint32_t to) {
   return from_.size() - 1;
 }
 
-// The arcs of a node lie in a row, in the order in which its edges were added.
+// Lays out the arcs: those of a node are consecutive, in the order in which its edges were added.
 void MinCut::lay_out() {
   first_.assign(nodes_ + 1, 0);
   for (std::size_t e = 0; e < from_.size(); ++e) {
@@ -49,7 +49,8 @@ bool MinCut::reaches() {
   return depths_[kSink] != kFar;
 }
 
-// A way at a time; where one ends, its last node is not tried again in this phase.
+// Fills one path at a time. A node from which no path reaches the sink is not tried again in this
+// phase.
 MinCut::Capacity MinCut::fill() {
   Capacity filled = 0;
   next_.assign(first_.begin(), first_.end() - 1);

@@ -10,14 +10,15 @@
 namespace ferry::plan {
 namespace {
 
-// A pack in the mixed step. `frame`: the recomputed segment that takes it; none: the forward.
+// A saved tensor of the step with the mix. `frame` is the recomputed segment that saves it; no
+// value: the forward saves it.
 struct Packed {
   const PackedTensor& tensor;
   PlanChoice choice = PlanChoice::kKeep;
   std::optional<std::size_t> frame;
 };
 
-// Visits the packs in order.
+// Visits the saved tensors in order, with the inputs of recomputed segments.
 template <class Visit>
 void for_each_pack(const Survey& survey, const Mix& mix, Visit visit) {
   std::size_t segment = 0;
@@ -26,7 +27,7 @@ void for_each_pack(const Survey& survey, const Mix& mix, Visit visit) {
            survey.segments[segment].first < pack) {
       ++segment;
     }
-    // A segment that saves nothing may begin where the next one begins.
+    // A segment that saves nothing has the same first tensor as the next segment.
     while (segment < survey.segments.size() && survey.segments[segment].first == pack) {
       const SurveyedSegment& here = survey.segments[segment];
       for (std::size_t i = 0; mix.recompute[segment] && i < here.inputs.size(); ++i) {
@@ -131,7 +132,7 @@ std::vector<PlanSegment> plan_segments(const Mix& mix, const std::vector<std::st
 
 std::vector<PlanEntry> plan_entries(const Survey& survey, const Mix& mix) {
   std::vector<PlanEntry> entries;
-  std::map<std::optional<std::size_t>, std::uint64_t> packs;  // counts so far, by frame
+  std::map<std::optional<std::size_t>, std::uint64_t> packs;  // saves so far, by frame
   for_each_pack(survey, mix, [&](const Packed& packed) {
     Layout layout = packed.tensor.layout;
     layout.offset = 0;

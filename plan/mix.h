@@ -1,5 +1,6 @@
-// A mix: the choice for every saved tensor and every segment of a program, and its translation for
-// the core and the plan file.
+// A mix: the choice (keep, offload, recompute) for every saved tensor, every segment and every
+// input of a segment. This file translates a mix for the core and for the plan file, and compares a
+// plan file with a program.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@
 
 namespace ferry::plan {
 
-// Indexed like a survey. Recompute is a choice inside recomputed segments only.
+// Indexed like a survey. A saved tensor may be kRecompute only inside a recomputed segment.
 struct Mix {
-  std::vector<PlanChoice> packs;               // by pack
+  std::vector<PlanChoice> packs;               // by saved tensor
   std::vector<bool> recompute;                 // by segment
   std::vector<std::vector<bool>> input_moves;  // by segment and input: true to offload
 };
@@ -24,24 +25,25 @@ struct Mix {
 // Keeps everything.
 Mix keep_all(const Survey& survey);
 
-// Storages move whole: if one saved tensor of a storage is offloaded, its kept ones are, too.
-// Tensors that the offloader leaves alone (parameters, small storages) are kept.
+// Changes a mix to what the core can do. Storages move as a whole: if one saved tensor of a storage
+// is offloaded, its kept ones are too. Tensors that the offloader leaves alone (parameters,
+// storages below `min_bytes`) are kept.
 void settle(Mix& mix, const Survey& survey, std::int64_t min_bytes);
 
-// The groups of packs and of segments' inputs that are offloaded: a group is a storage.
+// Returns the groups, that is storages, that are offloaded.
 std::set<std::uint64_t> moved_groups(const Mix& mix, const Survey& survey);
 
-// By ordinal of the pack as the offloader counts: of the packs that checkpoints take, it sees the
-// segments' inputs only.
+// Returns for each tensor that the offloader sees, in its order, if it is offloaded. Of a
+// recomputed segment the offloader sees the inputs, and the saved tensors that the mix offloads.
 std::vector<bool> offload_choices(const Survey& survey, const Mix& mix);
 
 std::shared_ptr<const SegmentPlan> segment_plan(const Survey& survey, const Mix& mix);
 
-// Takes the segments' `names`, in order.
+// `names` are the names of the segments, in order.
 std::vector<PlanSegment> plan_segments(const Mix& mix, const std::vector<std::string>& names);
 std::vector<PlanEntry> plan_entries(const Survey& survey, const Mix& mix);
 
-// If the plan is for another program: what the plan has and this program lacks. Empty: it fits.
+// Returns the first difference between the plan and the program of the survey; empty: they match.
 std::string plan_mismatch(const Survey& survey, const Plan& plan);
 
 }  // namespace ferry::plan

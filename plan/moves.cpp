@@ -11,8 +11,12 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-constexpr std::int64_t kSpread = 85;  // in hundredths of the bytes that stay
-constexpr std::int64_t kHeld = 4;     // of the largest that moves in time
+// The part of the saved bytes, from the first one on, over which move_evenly spreads what moves, in
+// percent. Larger: the copies are further apart, and the last ones leave closer to backward.
+constexpr std::int64_t kSpread = 85;
+// Bound on what the core may hold after a copy back, in multiples of the largest storage that moves
+// in time. Larger: fewer repeated copies, more memory in backward.
+constexpr std::int64_t kHeld = 4;
 
 void mark_moves(Mix& mix, const Survey& survey, const std::set<std::uint64_t>& moves) {
   for (std::size_t p = 0; p < survey.packs.size(); ++p) {
@@ -109,8 +113,8 @@ void move_in_time(Mix& mix, const Survey& survey, const std::vector<sim::Time>& 
   std::sort(order.begin(), order.end());
   const std::size_t last = survey.packs.size() - 1;
   std::vector<std::pair<std::size_t, std::uint64_t>> sent;
-  sim::Time free_ns = 0, next_ns = 0;  // of the link, and of the pace
-  std::size_t lag = 1;                 // packs until each is copied
+  sim::Time free_ns = 0, next_ns = 0;  // when the link is free; when the pace allows the next copy
+  std::size_t lag = 1;                 // saves until every copy so far has ended
   std::int64_t largest = 0;
   for (const auto& [pack, group] : order) {
     const std::int64_t bytes = all.at(group).bytes;

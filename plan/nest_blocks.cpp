@@ -18,7 +18,7 @@ NestBlocks::NestBlocks(const SpanModel& model, std::size_t most) {
 
 void NestBlocks::cut(const SpanModel& model, std::size_t most) {
   const std::size_t all = model.operators.size();
-  std::vector<std::int64_t> across(all + 1, 0);  // bytes that are asked for on both sides
+  std::vector<std::int64_t> across(all + 1, 0);  // bytes made before the cut and needed after it
   for (const ModelStorage& storage : model.storages) {
     across[storage.maker + 1] += storage.bytes;
     across[storage.last + 1] -= storage.bytes;
@@ -76,7 +76,7 @@ void NestBlocks::set_made(const SpanModel& model) {
   }
   const auto use = [this](std::uint32_t s, std::size_t block, bool saves) {
     std::vector<Use>& uses = made_[s].uses;
-    if (!saves && block == made_[s].block) return;  // it reads what it makes
+    if (!saves && block == made_[s].block) return;  // the block reads its own result
     if (uses.empty() || uses.back().block != block) uses.push_back({block, saves});
     uses.back().saves |= saves;
   };
@@ -86,7 +86,8 @@ void NestBlocks::set_made(const SpanModel& model) {
   }
 }
 
-// From the sweep's end on backwards: what its nodes save, and what the makers of that read.
+// Goes from the sweep's end to its begin: the nodes' saves are needed, and then the inputs of the
+// operators that make them.
 void NestBlocks::set_direct(const SpanModel& model, bool held) {
   std::vector<Direct>& direct = direct_[held ? 1 : 0];
   direct.assign(width() * width(), {});
@@ -108,7 +109,7 @@ void NestBlocks::set_direct(const SpanModel& model, bool held) {
     for (std::size_t s = 0; s < made_.size(); ++s) {
       const Made& made = made_[s];
       if (made.block >= end || !makes(static_cast<std::uint32_t>(s))) continue;
-      // (A read within the block is over when the block has run.)
+      // Reads within the block are over when the block has run.
       const bool stays = !made.uses.empty() && made.uses.front().block < end;
       if (stays) direct[at(made.block, end)].bytes += made.bytes;
     }
@@ -119,7 +120,7 @@ void NestBlocks::set_through(const SpanModel& model) {
   through_ns_.assign(width() * width(), 0);
   through_bytes_.assign(width() * width(), 0);
   const std::size_t all = model.operators.size();
-  std::vector<std::vector<std::uint32_t>> dies(all);  // by the last operator that asks for it
+  std::vector<std::vector<std::uint32_t>> dies(all);  // storages, by the last operator needing it
   for (std::size_t s = 0; s < model.storages.size(); ++s) {
     if (made_[s].again) dies[model.storages[s].last].push_back(static_cast<std::uint32_t>(s));
   }
@@ -165,7 +166,7 @@ void NestBlocks::set_frontiers() {
                                      [&](const Use& use) { return use.block >= middle; });
       if (next != made.uses.end()) here[at(made.block, next->block + 1)] += made.bytes;
     }
-    // Sums over the makers from `begin` on, and the uses before `end`.
+    // Two-dimensional sums: over makers from `begin` on, and over first uses before `end`.
     for (std::size_t begin = middle; begin-- > 0;) {
       for (std::size_t end = 1; end < width(); ++end) {
         std::int64_t& sum = here[at(begin, end)];

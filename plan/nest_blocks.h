@@ -1,12 +1,14 @@
-// A forward in blocks of operators, and what it costs and holds to run some of them in a row again:
-// what nested spans are chosen by (nest_table.h).
+// A forward cut into blocks of operators, and the time and memory of recomputing consecutive
+// blocks: the input of the dynamic program over nested spans (nest_table.h).
 //
-// Of few operators each is a block of its own; of more, blocks end where least is read later.
+// If there are few operators, each is a block. Otherwise blocks end where the fewest bytes are
+// still needed.
 //
-// A *sweep* over the blocks [begin, end) runs them again for their part of backward, once. What
-// only operators and nodes from `end` on ask for it does not make. A block is *direct* in it if
-// what the block's part of backward needs stays until then. Or the sweep runs *through* blocks: it
-// keeps of them only what later ones ask for, their *frontier*, and leaves them to another sweep.
+// A *sweep* over the blocks [begin, end) recomputes them once, for their part of backward. It does
+// not make results that only operators and nodes from `end` on need. It treats a block in one of
+// two ways. A *direct* block keeps the results that its part of backward needs, until then. Or the
+// sweep runs *through* blocks: it keeps only the results that later blocks need, the *frontier*,
+// and a later sweep recomputes these blocks again.
 #pragma once
 
 #include <array>
@@ -20,48 +22,49 @@ namespace ferry::plan {
 
 class NestBlocks {
  public:
+  // Makes at most about `most` blocks.
   NestBlocks(const SpanModel& model, std::size_t most);
 
   std::size_t blocks() const { return firsts_.size() - 1; }
-  // Its first operator; of one past the last block, the number of operators.
+  // The first operator of a block. One past the last block: the number of operators.
   std::size_t first(std::size_t block) const { return firsts_[block]; }
-  // A span that begins with the block may have all before this one.
+  // A span that begins with the block can contain the blocks before this one.
   std::size_t reach(std::size_t block) const { return reach_[block]; }
   bool runs_again(std::size_t op) const { return again_[op]; }
-  // True if it makes something that is saved, and all such is read or saved from the block `end` on
-  // as well. (To keep an operator for one of its results would keep the others, too.)
+  // True if the operator has saved results, and all of them are also read or saved from the block
+  // `end` on. (Keeping an operator for one of its results keeps the others too.)
   bool is_asked_from(std::size_t op, std::size_t end) const { return saved_until_[op] >= end; }
 
-  // Bytes over the least that is beside any place: beside the block's forward and its backward; and
-  // when backward comes to it.
+  // Other memory beyond SpanModel::least_bytes, in bytes: the most in the block's forward and
+  // backward, and the amount when backward arrives at the block.
   std::int64_t beside(std::size_t block) const { return beside_[block]; }
   std::int64_t carried(std::size_t block) const { return carried_[block]; }
-  // Bytes that are saved of what the block makes.
+  // Saved bytes that the block makes.
   std::int64_t saved(std::size_t block) const { return saved_[block]; }
 
   struct Direct {
     sim::Time ns = 0;
     std::int64_t bytes = 0;
   };
-  // In a sweep that ends at `end`. `held`: what is asked for from there on stays anyway, so its
-  // makers do not run.
+  // The time and bytes of a direct block in a sweep that ends at `end`. With `held`, results that
+  // are needed from `end` on are in memory already, so their makers are not recomputed.
   const Direct& direct(std::size_t block, std::size_t end, bool held) const {
     return direct_[held ? 1 : 0][at(block, end)];
   }
-  // Running through [begin, end): for how long, and the most that is in memory meanwhile.
+  // Running through the blocks [begin, end): the time, and the most bytes in memory meanwhile.
   sim::Time through_ns(std::size_t begin, std::size_t end) const {
     return through_ns_[at(begin, end)];
   }
   std::int64_t through_bytes(std::size_t begin, std::size_t end) const {
     return through_bytes_[at(begin, end)];
   }
-  // Of [begin, middle), in a sweep that ends at `end`.
+  // Bytes of the frontier of the blocks [begin, middle), in a sweep that ends at `end`.
   std::int64_t frontier(std::size_t begin, std::size_t middle, std::size_t end) const {
     return frontiers_[middle * width() * width() + at(begin, end)];
   }
-  // What stays from the forward on where an outermost span has [begin, end). For those after it:
-  // what it makes that is saved, and asked for from `end` on. For its own sweep: what it makes that
-  // is saved and never runs again, and what it begins from and nobody saves.
+  // Bytes that stay in memory from the forward on for an outermost span over [begin, end).
+  // asked_later: its saved results that are needed from `end` on. held, for its own sweep: its
+  // saved results that cannot be recomputed, and the unsaved inputs of its replay.
   std::int64_t asked_later(std::size_t begin, std::size_t end) const {
     return asked_later_[at(begin, end)];
   }
@@ -70,14 +73,14 @@ class NestBlocks {
  private:
   struct Use {
     std::size_t block = 0;
-    bool saves = false;  // or it reads
+    bool saves = false;  // a node of the block saves it; false: operators only read it
   };
-  // A storage, with the blocks that ask for it, in order.
+  // A storage, with the blocks that read or save it, in order.
   struct Made {
-    std::size_t block = 0;  // that makes it
+    std::size_t block = 0;  // the block that makes it
     std::int64_t bytes = 0;
     bool saved = false;
-    bool again = true;
+    bool again = true;  // it can be recomputed
     std::vector<Use> uses = {};
   };
 
@@ -95,7 +98,7 @@ class NestBlocks {
   std::vector<std::size_t> block_of_;  // by operator
   std::vector<std::size_t> reach_;
   std::vector<bool> again_;
-  std::vector<std::size_t> saved_until_;  // the last block that asks for all that is saved of it
+  std::vector<std::size_t> saved_until_;  // by operator: the last block that needs all its saves
   std::vector<std::int64_t> beside_, carried_, saved_;
   std::vector<Made> made_;  // by storage
   std::array<std::vector<Direct>, 2> direct_;

@@ -10,13 +10,20 @@
 namespace ferry::plan {
 namespace {
 
+// Bound on the number of blocks. Larger: finer spans; time grows with its third power.
 constexpr std::size_t kBlocks = 128;
+// Bound on the number of slots in which memory is counted. Larger: less rounding, more time.
 constexpr std::int64_t kSlotsMost = 2'000;
-constexpr std::int64_t kWork = 600'000'000;  // steps of the inner loops: fewer slots of many blocks
-constexpr sim::Time kUnits = 4'000'000;      // that all operators take, once
+// Bound on the steps of the inner loops: with many blocks there are fewer slots. Larger: less
+// rounding for many blocks, more time.
+constexpr std::int64_t kWork = 600'000'000;
+// Bound on the time of all operators together, run once, in units of the table. Larger: finer
+// times; sums of repeated recomputes must stay below NestTable::kNever.
+constexpr sim::Time kUnits = 4'000'000;
 
-// The slot of which most storages are multiples, as nearly as may be, so that sums are right: of
-// all that part the largest storage, and have no more slots. Of equals the largest slot.
+// Returns the slot size at which rounding errors of all storages are smallest, so that sums are
+// right. It tries the divisors (1, 2, 3, ...) of the largest storage that give at most `slots`
+// slots. Ties go to the largest slot.
 std::int64_t slot_of(const SpanModel& model, std::int64_t bytes, std::int64_t slots) {
   std::int64_t largest = 0;
   for (const ModelStorage& storage : model.storages) largest = std::max(largest, storage.bytes);
@@ -63,7 +70,7 @@ NestTable::NestTable(const SpanChoices& choices)
     }
   }
   sweeps_.resize(2 * (all + 1) * (all + 1));
-  // A sweep is made of shorter ones.
+  // A sweep needs the results of shorter sweeps only.
   for (std::size_t length = 0; length <= all; ++length) {
     in_parallel(2 * (all - length + 1), [&](std::size_t i) {
       fill({i / 2, i / 2 + length, i % 2 == 1});
@@ -78,7 +85,7 @@ std::size_t NestTable::own(std::int32_t slots) const {
       std::clamp<std::int64_t>(bytes / slot_bytes_, 0, static_cast<std::int64_t>(width_) - 1));
 }
 
-// The nearest: levels are asked for until the simulator says that one fits.
+// Rounds to the nearest slot. This may be too few, but the simulator judges each plan anyway.
 std::int32_t NestTable::slots(std::int64_t bytes) const {
   const std::int64_t slots = (bytes + slot_bytes_ / 2) / slot_bytes_;
   return static_cast<std::int32_t>(
@@ -100,7 +107,7 @@ NestTable::Step NestTable::direct(const Sweep& of) const {
           .taken = slots(sums[1]) - slots(sums[0])};
 }
 
-// The gradient that comes to the sweep's end is there throughout.
+// The gradient of the sweep's last block is in memory throughout.
 NestTable::Step NestTable::through(const Sweep& of, std::size_t middle) const {
   return {.ns = units(blocks_.through_ns(of.begin, middle)),
           .needed = slots(blocks_.through_bytes(of.begin, middle) + blocks_.carried(of.end - 1)),

@@ -1,20 +1,21 @@
-// Which nested spans of operators to recompute, for every budget at once: a dynamic program over
-// the blocks of a forward (nest_blocks.h), and over the memory that is left for them. For budgets
-// below those that one level of spans (span_table.h) has a plan for.
+// Chooses nested spans of operators to recompute, for every budget at once, by dynamic programming:
+// over the blocks of a forward (nest_blocks.h), and over the memory left for them. Nested spans
+// need less memory than spans that are not nested (span_table.h), because operators may be
+// recomputed several times.
 //
-//     sweep(i, l, m)  the least time of what runs again for the backward of the blocks [i, l),
-//                     where what they begin from is there, in m bytes: the least of
+//     sweep(i, l, m)  the least time of recomputes for the backward of the blocks [i, l), in m
+//                     bytes, if their inputs are in memory: the minimum of
 //
 //       i direct      its time + sweep(i + 1, l, m - what it makes for backward)
 //       through       for each j: the time of [i, j) + sweep(j, l, m - frontier)
-//         [i, j)        + the lesser of sweep(i, j, m), which makes the frontier once more where
-//                         its own nodes save it, and sweep(i, j, m - frontier) without that
+//         [i, j)        + the smaller of sweep(i, j, m), which recomputes the part of the frontier
+//                         that its own nodes save, and sweep(i, j, m - frontier), which does not
 //
-//     least(i, m)     the same for the whole forward from i on, which keeps i, or has an outermost
-//                     span [i, j): the lesser of its sweeps + least(j, m - what stays of it)
+//     least(i, m)     the same for the whole forward from i on: the minimum of keeping i, and of an
+//                     outermost span [i, j): its cheapest sweep + least(j, m - what it retains)
 //
-// Where each block saves what it makes, and `through` begins the frontier anew, this is rotor's
-// recursion (arXiv 1911.13214) but for the last operator of a span, whose result is kept.
+// If each block saves what it makes, and `through` recomputes the frontier, this is the recursion
+// of rotor (arXiv 1911.13214), except that the result of a span's last operator is kept.
 #pragma once
 
 #include <array>
@@ -30,32 +31,35 @@ namespace ferry::plan {
 
 class NestTable {
  public:
-  // The choices must outlive it. It counts memory in larger slots than they do.
+  // The choices must outlive the table. Internally its slots are larger than those of the choices.
   explicit NestTable(const SpanChoices& choices);
 
-  // All in slots of the choices.
+  // Arguments and results of these functions are in slots of the choices.
   bool fits(std::int32_t slots) const { return least(0)[own(slots)] < kNever; }
   std::int32_t least_slots() const;
-  // The time of what runs again; it must fit.
+  // The least time of recomputes. fits(slots) must be true.
   sim::Time ns(std::int32_t slots) const { return least(0)[own(slots)] * unit_ns_; }
-  // The fastest in so many, in order; nothing where nothing fits.
+  // The fastest set of spans in so many slots, in order; empty if nothing fits.
   std::vector<PlanSpan> spans(std::int32_t slots) const;
 
  private:
   using Row = std::vector<std::int32_t>;  // least times, by slots
-  // A sweep of the blocks [begin, end). `held`: what is asked for from `end` on is.
+  // A sweep over the blocks [begin, end). `held`: results needed from `end` on are in memory
+  // already.
   struct Sweep {
     std::size_t begin = 0;
     std::size_t end = 0;
     bool held = false;
   };
-  // Costs and slots of a step of a sweep.
+  // One choice of the recursion: its time (in units) and its slots.
   struct Step {
     std::int32_t ns = 0;
-    std::int32_t needed = 0;
-    std::int32_t taken = 0;  // from then on
+    std::int32_t needed = 0;  // while it runs
+    std::int32_t taken = 0;   // from then on
   };
 
+  // The time of an entry that does not fit, in units. A larger value would allow longer recomputes;
+  // sums of two entries must fit into 32 bits.
   static constexpr std::int32_t kNever = std::int32_t{1} << 28;
 
   std::size_t own(std::int32_t slots) const;
@@ -67,7 +71,7 @@ class NestTable {
   Step direct(const Sweep& of) const;
   Step through(const Sweep& of, std::size_t middle) const;
   Step kept(std::size_t block) const;
-  // Of an outermost span: slots that stay for its sweep, and for what comes after it as well.
+  // Slots that an outermost span retains: for its own sweep, and including what later blocks need.
   struct Stays {
     std::int32_t own = 0;
     std::int32_t all = 0;
@@ -75,7 +79,8 @@ class NestTable {
   Stays stays(std::size_t begin, std::size_t end) const;
   void fill(const Sweep& of);
   void fill_least();
-  // Of the blocks of `of`, in so many slots, within a span that keeps `around`.
+  // Reads the chosen spans of a sweep from the table. `left` are its slots; the span around it
+  // keeps the operators `around`.
   std::vector<PlanSpan> inner(Sweep of, std::size_t left, const std::vector<std::uint64_t>& around,
                               std::size_t depth) const;
   PlanSpan span(const Sweep& of, std::size_t left, const std::vector<std::uint64_t>& around,
@@ -86,7 +91,8 @@ class NestTable {
   std::size_t width_ = 1;
   std::int64_t slot_bytes_ = 1;
   sim::Time unit_ns_ = 1;
-  // Sums of a sweep's direct blocks, so that rounding does not add up: by end, then by block.
+  // Running sums of bytes of a sweep's direct blocks, by end, then by block. Slots are differences
+  // of rounded sums, so that rounding errors do not add up.
   std::array<std::vector<std::int64_t>, 2> direct_sums_;
   std::vector<std::int64_t> saved_sums_;
   std::vector<Row> sweeps_;  // by number

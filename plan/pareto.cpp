@@ -13,13 +13,14 @@
 namespace ferry::plan {
 namespace {
 
-constexpr sim::Time kNearParts = 250;  // of the bound: what is so near it is near enough
-constexpr Chooser::Effort kSome = {.spans = {.ways = 6, .noise = 16, .least_won = 200},
-                                   .modules = false,
-                                   .known = false,
-                                   .climbs = false};
+// A budget is not searched if a known plan is within 1/kNearParts of the bound. Larger: more
+// budgets are searched.
+constexpr sim::Time kNearParts = 250;
+// The effort for one budget of the curve: less than for a budget that is planned alone.
+constexpr Chooser::Effort kSome = {
+    .spans = {.ways = 6, .noise = 16, .least_won = 200}, .known = false, .climbs = false};
 
-// Equally far apart.
+// Returns `count` equally spaced budgets.
 std::vector<std::int64_t> budgets_between(std::int64_t least, std::int64_t most,
                                           std::size_t count) {
   std::vector<std::int64_t> budgets;
@@ -31,7 +32,7 @@ std::vector<std::int64_t> budgets_between(std::int64_t least, std::int64_t most,
   return budgets;
 }
 
-// True if for the budget something is known that hardly anything can be faster than.
+// True if a known plan is so near the budget's bound that a search could gain hardly anything.
 bool is_near(const Session& session, std::int64_t budget) {
   const std::optional<Cost> known = session.trials().fitting(session.limits(budget));
   const std::optional<Certificate> bound = session.certificate(budget);
@@ -49,7 +50,8 @@ void sort_by_time(std::vector<Finalist>& all) {
                            [](const Finalist& each) { return each.verdict.step_ns; });
 }
 
-// The whole trainings of what was found for these budgets, each once; those that run, by time.
+// Simulates the whole training of the best plan of each budget, without duplicates. Returns those
+// that run, by time.
 std::vector<Finalist> finalists(const Session& session, const std::vector<std::int64_t>& budgets) {
   std::vector<Finalist> all;
   std::set<const Tried*> seen;
@@ -64,8 +66,8 @@ std::vector<Finalist> finalists(const Session& session, const std::vector<std::i
   return all;
 }
 
-// The fastest that runs in the budget, of all by their steps with unlimited memory: to give back
-// what is cached takes time.
+// Returns the fastest that runs in the budget, or null. `all` is sorted by step time with unlimited
+// memory. Freeing the allocator's cache takes time, so a step at the budget is never shorter.
 const Finalist* fastest(const Session& session, const std::vector<Finalist>& all,
                         std::int64_t budget) {
   const Finalist* best = nullptr;
@@ -83,8 +85,9 @@ const Finalist* fastest(const Session& session, const std::vector<Finalist>& all
   return best;
 }
 
-// For each budget the fastest that runs in it; or the plan for the one below, kept to that: with
-// more, the pool may place its blocks so that it runs out of memory.
+// Makes the row of each budget: the fastest plan that runs in it, or the row of the smaller budget
+// if that is faster. Such a row keeps the smaller budget's capacity: with more memory, the
+// allocator may place its blocks so that memory runs out.
 std::vector<ParetoPoint> points(const Session& session, const std::vector<Finalist>& all,
                                 const std::vector<std::int64_t>& budgets) {
   std::vector<ParetoPoint> found;
@@ -122,9 +125,9 @@ ParetoResult pareto(const Program& program, const Hardware& hardware, const Plan
   try {
     session.emplace(program, hardware, request);
     if (session->keep().fails) {
-      throw std::invalid_argument("its step fails where everything is kept");
+      throw std::invalid_argument("the step fails even if everything is kept");
     }
-    // No plan fits in a byte: what `best` tries then needs the least memory.
+    // No plan fits in one byte, so `best` looks for the least memory.
     const Candidate found =
         session->chooser().choose_best(session->limits(1), {.spans = {.noise = 4}});
     least = Finalist{found, session->judge(found, session->limits(kUnlimited), true)};

@@ -8,12 +8,12 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-// The time of the crossing, rounded up.
+// Returns the time to copy so many bytes, rounded up.
 sim::Time crossing_ns(std::int64_t bytes, std::int64_t bytes_per_us) {
   return static_cast<sim::Time>((Wide{bytes} * 1000 + bytes_per_us - 1) / bytes_per_us);
 }
 
-// The first element with the least `key`.
+// Returns the index of the first element with the least `key`.
 template <class Key>
 std::size_t least(const std::vector<Cost>& costs, Key key) {
   std::size_t pick = 0;

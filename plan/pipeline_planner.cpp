@@ -66,8 +66,8 @@ class Scheduled {
            cost.host_peak_bytes <= hardware_.host_memory_bytes;
   }
 
-  // The first that fits on the way from keep to the least memory; if none does, the first of those
-  // that need least.
+  // The greedy search from keep everywhere towards the least memory. Returns the first set of
+  // policies that fits; if none fits, the first one with the least memory.
   Policies search() {
     const std::vector<StagePolicy> order = by_cost();
     std::vector<std::size_t> at(staged_.stages.size(), 0);  // by stage, an index into the order
@@ -107,7 +107,8 @@ class Scheduled {
     return order;
   }
 
-  // The least advanced stage of the device that needs most; none: all its stages are at the end.
+  // Returns a stage of the device that needs most: the one earliest in the order of policies. No
+  // value: all its stages have the last policy.
   std::optional<std::size_t> next_stage(const Cost& cost, const std::vector<std::size_t>& at,
                                         std::size_t end) const {
     const auto most = std::max_element(cost.reserved_bytes.begin(), cost.reserved_bytes.end());
@@ -126,7 +127,7 @@ class Scheduled {
   std::map<Policies, Cost> known_;
 };
 
-// Why the schedule is impossible; empty: it is possible.
+// Returns why the schedule is impossible; empty: it is possible.
 std::string refusal(ScheduleKind schedule, std::size_t units, const PipelinePlanRequest& request) {
   const bool interleaved = schedule == ScheduleKind::kInterleaved;
   const std::size_t stages = request.devices * (interleaved ? request.interleaved_each : 1);
@@ -144,10 +145,10 @@ std::string refusal(ScheduleKind schedule, std::size_t units, const PipelinePlan
   return "";
 }
 
-// The first unit of each stage, where `begins` says which units may be one.
+// Returns the first unit of each stage. `begins` says which units may begin a stage.
 std::vector<std::size_t> first_units(const std::vector<std::int64_t>& costs,
                                      const std::vector<bool>& begins, std::size_t stages) {
-  std::vector<std::size_t> firsts;  // of pieces that stay together
+  std::vector<std::size_t> firsts;  // the first unit of each piece; a piece is never cut
   std::vector<std::int64_t> pieces;
   for (std::size_t i = 0; i < costs.size(); ++i) {
     if (begins[i]) {
@@ -174,8 +175,9 @@ bool may_begin(const Program& program, std::size_t unit) {
   return true;
 }
 
-// A unit that cannot begin a stage (it writes in place what the unit before it made, say) stays
-// with that one. Which can is asked where the others would be cut. Throws what cutting throws.
+// Cuts the program into stages. A unit that cannot begin a stage (it writes in place to what the
+// unit before it made, say) stays with that unit. Only the units at proposed cuts are tested for
+// this. Throws what cut_into_stages throws.
 PipelineCut cut(const Program& program, const std::vector<std::int64_t>& costs, std::size_t devices,
                 std::size_t each) {
   const std::size_t stages = devices * each;
@@ -183,7 +185,7 @@ PipelineCut cut(const Program& program, const std::vector<std::int64_t>& costs, 
   cut.stages_each = each;
   std::vector<bool> begins(costs.size(), true);
   std::vector<std::size_t> first;
-  const auto another = [&] {  // whether there is another cut, without those that cannot be
+  const auto another = [&] {  // true if another cut is possible after excluding units
     const std::vector<bool> before = begins;
     for (const std::size_t unit : first) begins[unit] = unit == 0 || may_begin(program, unit);
     const auto left = std::count(begins.begin(), begins.end(), true);
@@ -221,7 +223,7 @@ Policies policies_of(const std::string& policy, Scheduled& scheduled) {
     if (policy == name(each)) return scheduled.everywhere(each);
   }
   if (policy == kPipelinePolicies[3]) return scheduled.search();
-  throw std::invalid_argument("no policy of a pipeline is called '" + policy + "'");
+  throw std::invalid_argument("unknown pipeline policy '" + policy + "'");
 }
 
 PipelineRow row_of(const std::string& policy, std::size_t cut, std::size_t each,

@@ -1,10 +1,11 @@
-// The memory and time of a program as a pipeline: rows of schedules and policies, each simulated.
+// Plans a program as a pipeline: one simulated row for each schedule and policy.
 //
-// The stages are the program's units, balanced by time or by memory. A policy is the same for all
-// stages, or found stage by stage: the search begins with everything kept and takes one stage
-// further at a time, of the device that needs most, through keep and then the other policies, by
-// what each costs where all stages have it. It ends at the first step of that way at which every
-// device fits. The way does not depend on the budget, so a lower budget never yields a higher peak.
+// The program's units are divided into stages, balanced by time or by memory. A policy applies to
+// all stages, or is found stage by stage with a greedy search (`per-stage`). The search sorts the
+// policies by their step time if all stages have them, keep first. It begins with keep everywhere.
+// While a device does not fit, one stage of the device that needs most takes the next policy. The
+// order of these steps does not depend on the budget, so a smaller budget never gives a higher
+// peak.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ namespace ferry::plan {
 enum class StageBalance : std::uint8_t { kTime, kMemory };
 inline constexpr std::string_view kStageBalanceNames[] = {"time", "memory"};
 
-// Sorted as in the table. The last one is the search.
+// In the order of the table. The last one is the search.
 inline constexpr std::string_view kPipelinePolicies[] = {"keep", "checkpoint", "offload",
                                                          "per-stage"};
 
@@ -32,7 +33,7 @@ struct PipelinePlanRequest {
   std::size_t microbatches = 1;
   std::size_t interleaved_each = 2;  // stages per device in the interleaved schedule
   StageBalance balance = StageBalance::kTime;
-  std::vector<ScheduleKind> schedules;  // none: all that are possible
+  std::vector<ScheduleKind> schedules;  // empty: all that are possible
   std::vector<std::string> policies;
   std::int64_t budget_bytes = 0;  // reserved memory of each device
   sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer;
@@ -40,15 +41,15 @@ struct PipelinePlanRequest {
   bool portals = true;
   bool check = true;
   std::function<void(std::string_view what, std::size_t done, std::size_t all)> progress;
-  Stop stop;  // asked between runs
+  Stop stop;  // called between simulations
 };
 
-// The stages of a schedule.
+// A program cut into stages.
 struct PipelineCut {
-  std::size_t stages_each = 1;
+  std::size_t stages_each = 1;  // stages per device
   StagedProgram staged;
-  std::vector<std::size_t> units;   // by stage, how many it has
-  std::vector<std::int64_t> costs;  // by stage, in the unit of the balance
+  std::vector<std::size_t> units;   // by stage: its number of units
+  std::vector<std::int64_t> costs;  // by stage: ns or bytes, as the balance has it
 };
 
 struct PipelineRow {
@@ -56,27 +57,26 @@ struct PipelineRow {
   std::string policy;
   std::vector<StagePolicy> stage_policies;
   std::size_t cut = 0;               // an index into the cuts
-  std::int64_t closed_permille = 0;  // the bubble, if all stages took equally long
+  std::int64_t closed_permille = 0;  // the pipeline bubble if all stages took equally long
   std::vector<std::size_t> alive;    // the most micro-batches that a device holds at once
   sim::PipelineSimulation simulation;
-  bool fits = false;  // each device fits, and the host
+  bool fits = false;  // it fits each device and the host
 };
 
 struct PipelinePlan {
   std::vector<PipelineCut> cuts;
   std::vector<PipelineRow> rows;
-  bool stopped = false;               // stopped early: the rows are those ready by then
+  bool stopped = false;               // stopped early; the rows are those ready by then
   std::vector<std::string> left_out;  // impossible schedules, with the reason
 };
 
-// Throws std::invalid_argument if the program cannot be cut so, and if a requested schedule is
-// impossible.
+// Throws std::invalid_argument if the program cannot be cut into that many stages, or if a
+// requested schedule is impossible.
 PipelinePlan plan_pipeline(const Program& program, const Hardware& hardware,
                            const PipelinePlanRequest& request);
 
-// The row whose plan is the one to carry out: the fastest of those that fit and, of these, the one
-// that needs the least memory; where none fits, the one that needs the least memory. Null: there is
-// none that is safe.
+// Returns the row whose plan to carry out: the fastest that fits, and of equally fast ones the one
+// with less memory; if none fits, the one with the least memory. Null: no row is safe.
 const PipelineRow* best_row(const PipelinePlan& plan);
 
 StagedPlan to_plan(const Program& program, const Hardware& hardware,

@@ -41,19 +41,19 @@ Program with_segments(const Program& program, bool modules) {
   if (has_checkpoints(program) || (!modules && !marks_calls(program))) return program;
   std::vector<std::string> names = segment_modules(program);
   if (names.empty()) return program;
-  // Leaving a call out would shift the numbers by which a plan knows the calls after it.
+  // Leaving out a call would change the numbers of the later calls in a plan.
   if (marks_calls(program)) return outline(program, names);
   try {
     return outline(program, names);
   } catch (const std::invalid_argument&) {
-    // Some of them cannot be segments.
+    // Some modules cannot be segments; find them below.
   }
   std::erase_if(names, [&](const std::string& module) {
     try {
       outline(program, std::span(&module, 1));
       return false;
     } catch (const std::invalid_argument&) {
-      return true;  // its boundary cuts what a call cannot hand over
+      return true;  // something crosses its boundary that a call cannot pass on
     }
   });
   return names.empty() ? program : outline(program, names);
@@ -95,11 +95,12 @@ PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
 
 namespace {
 
-// In thousandths of the bound: to come nearer is worth another allocator.
+// `best` is far from the bound if it is more than this above it, in thousandths of the bound.
+// Larger: expandable segments are tried less often.
 constexpr std::int64_t kFarPermille = 15;
 
-// The row of `best`, if the request asks for it under expandable segments as well, and it is far
-// from the bound or does not fit though some plan might. Else null.
+// Returns the row of `best` if it should be planned with expandable segments too: the request wants
+// this, some plan may fit, and the row is far from the bound or does not fit. Otherwise null.
 const PolicyRow* far_best(const PlanRequest& request, const PlanResult& result) {
   const bool usual = to_string(request.alloc_conf).empty();
   if (!request.expandable_too || !usual || request.judged != Judged::kReserved) return nullptr;
@@ -114,7 +115,7 @@ const PolicyRow* far_best(const PlanRequest& request, const PlanResult& result) 
   return best->is_answer() && best->simulation.step_ns <= near ? nullptr : &*best;
 }
 
-// Adds a row where that helps. Throws Stopped.
+// Plans `best` with expandable segments if needed, and adds the row if it helps. Throws Stopped.
 void add_expandable(const Program& program, const Hardware& hardware, const PlanRequest& request,
                     const std::shared_ptr<SpanTables>& tables, PlanResult& result) {
   const PolicyRow* const best = far_best(request, result);
@@ -123,7 +124,7 @@ void add_expandable(const Program& program, const Hardware& hardware, const Plan
   other.alloc_conf.expandable_segments = true;
   Session session(program, hardware, other, tables);
   const Limits limits = session.limits(request.budget_bytes);
-  session.try_first(best->candidate, limits);  // what is slower than that need not be looked for
+  session.try_first(best->candidate, limits);  // so the search skips slower candidates
   PolicyRow row = session.choose(Policy::kBest, limits);
   row.policy = kBestExpandable;
   const bool faster = row.simulation.step_ns < best->simulation.step_ns;
@@ -146,7 +147,7 @@ PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequ
       try {
         result.rows.push_back(session->choose(policy, limits));
       } catch (const Stopped&) {
-        // The best so far is an answer, though not the one that the whole search would have given.
+        // The best candidate so far is an answer, although a full search might find a better one.
         if (policy == Policy::kBest && session->trials().fitting(limits)) {
           result.rows.push_back(session->best_by_then(limits));
         }
@@ -201,8 +202,8 @@ Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult&
   if (row.candidate.options) plan.options = plan_options(*row.candidate.options);
   const bool some =
       std::find(mix.recompute.begin(), mix.recompute.end(), true) != mix.recompute.end();
-  const Outlined* own = row.candidate.outlined.get();
-  if (some) plan.segments = plan_segments(mix, own ? own->modules : result.segments);
+  const Spanned* own = row.candidate.spanned.get();
+  if (some) plan.segments = plan_segments(mix, result.segments);
   if (own) plan.spans = own->spans;
   plan.entries = plan_entries(own ? own->survey : result.survey, mix);
   return plan;

@@ -1,13 +1,15 @@
-// Policies, and the search for the cheapest one that fits a budget.
+// The planner's entry: plans each requested policy for a program, a card and a budget, and writes a
+// plan. README.md in this folder describes the search.
 //
-// The simulator is the judge: every row was simulated, and checked unless that was switched off. It
-// fits where its training runs on a device of the budget's capacity (capacity.h). A run with
-// errors, and one that reserves more than keeping everything does, is no candidate of a search, and
-// a row of that kind no answer.
-// What a search tries is a training's third step, for those that follow are like it, or the one
-// step that there is, with unlimited memory or at the budget's capacity. The candidates of a
-// search, other than best's, are a fixed list that does not depend on the budget (policies.h). Of
-// those that may fit, the fastest whose training runs is taken.
+// Every row was simulated as a whole training, and checked for hazards unless that is switched off.
+// A row fits if its training runs on a device with the budget's capacity (capacity.h). A row whose
+// run has errors, or that reserves more than keeping everything, is not an answer, and a search
+// does not choose it if it has another candidate.
+//
+// A search judges a candidate by the third step of the training, because later steps are like it,
+// or by its only step. It simulates with unlimited memory or at the budget's capacity. Only `best`
+// has candidates that depend on the budget; the other policies have fixed lists (policies.h). Of
+// the candidates that may fit, the fastest whose whole training runs is chosen.
 #pragma once
 
 #include <cstdint>
@@ -33,104 +35,103 @@
 namespace ferry::plan {
 
 struct PlanRequest {
-  std::int64_t budget_bytes = 0;  // the device's capacity: what its memory pool may reserve
+  std::int64_t budget_bytes = 0;  // the device's capacity: what its allocator may reserve
   Judged judged = Judged::kReserved;
   std::vector<Policy> policies;
-  // Rows are whole trainings; a search tries three steps of them, or those that there are.
+  // A row simulates the whole training; a search simulates at most three steps of it.
   sim::Training training;
-  std::optional<std::int64_t> workspace_bytes;  // of CUBLAS_WORKSPACE_CONFIG; none: the card's
+  std::optional<std::int64_t> workspace_bytes;  // CUBLAS_WORKSPACE_CONFIG; no value: the card's
   AllocConf alloc_conf;
-  // Where `best` is far from the bound under the usual allocator, it is planned under expandable
-  // segments as well: for fragments are most of what it is far from it.
+  // If `best` is far from the bound, plan it with expandable segments too: most of the distance is
+  // fragments.
   bool expandable_too = false;
   OffloadAll offload_all = OffloadAll::kTrl;
   bool check = true;
   bool spans = true;  // spans of operators may be recomputed
-  // Modules may be recomputed; false: only calls of checkpoint, as where nobody edits the model.
+  // Modules may be segments. False: only calls of checkpoint, for users who do not edit the model.
   bool modules = true;
-  // They see each policy's own run, not the runs that a search tries.
+  // They receive the final run of each policy, not the runs of a search.
   std::vector<StreamOpConsumer*> consumers;
-  sim::StepTrace* trace = nullptr;  // of the one policy; null: none
-  // Asked for each policy's own run, which it records; null: nobody does.
+  sim::StepTrace* trace = nullptr;  // receives the final run; for a single policy. May be null
+  // Returns the recorder for the final run of a policy. May be empty.
   std::function<sim::RunRecorder*(Policy)> recorder;
-  MemorySnapshot* memory = nullptr;  // of the one policy's run; null: none
+  MemorySnapshot* memory = nullptr;  // receives the final run; for a single policy. May be null
   std::function<void(std::string_view what, std::size_t done, std::size_t all)> progress;
   Stop stop;
 };
 
-// The row of `best` under expandable segments, in a plan of the usual allocator.
+// The name of the row of `best` with expandable segments, if the request has the default allocator.
 inline constexpr const char* kBestExpandable = "best-expandable";
 
 struct PolicyRow {
-  std::string policy;           // its name
+  std::string policy;           // the policy's name
   std::string alloc_conf = {};  // the allocator's options, as formats/alloc_conf.h writes them
   Candidate candidate;
-  // With unlimited memory, but where it fits only because the pool gives its cache back: then with
-  // the budget's.
+  // The final run: with unlimited memory, or at the budget's capacity if it fits only because the
+  // allocator frees its cache.
   sim::Simulation simulation;
   bool fits = false;              // it ran within the budget, and fits the host
-  std::int64_t device_bytes = 0;  // the capacity that its figures are of; 0: unlimited
+  std::int64_t device_bytes = 0;  // the capacity of the final run; 0: unlimited
   bool useless = false;           // it reserves more memory than keeping everything
-  std::int64_t least_bytes = 0;   // the least capacity that it was seen to run at; 0: none was
-  std::string refusal;            // why it does not fit, in PyTorch's words; empty: it does
+  std::int64_t least_bytes = 0;   // the smallest capacity at which it ran; 0: it never ran
+  std::string refusal;            // why it does not fit, in PyTorch's words; empty: it fits
 
-  // True if there is no hazard, no error, and nothing left.
+  // True if there is no hazard, no error, and nothing left over at the end.
   bool is_safe() const {
     return simulation.hazards.empty() && simulation.errors.empty() && !simulation.leftovers.any();
   }
-  // True if it answers the request: it fits, and it is worth it.
+  // True if it answers the request: it fits, it is safe, and it saves memory.
   bool is_answer() const { return fits && !useless && is_safe(); }
   // True if the core can carry out its plan.
   bool has_plan() const { return !candidate.trl; }
 };
 
-// `run`: at the capacity `device_bytes`, as judged. `keep_bytes`: what keeping everything reserves
-// with unlimited memory, or allocates, whichever is judged; kUnlimited: it fails.
+// Makes a row. `run` is the run at the capacity `device_bytes`. `keep_bytes` are the judged bytes
+// (reserved or allocated) of keeping everything with unlimited memory; kUnlimited: keep fails.
 PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
                  std::int64_t device_bytes, Verdict verdict, std::int64_t keep_bytes);
 
 struct PlanResult {
   std::vector<PolicyRow> rows;
-  bool stopped = false;  // stopped early: the rows are those ready by then
-  // The time of keeping everything with unlimited memory: the base of
-  // slowdowns.
+  bool stopped = false;  // stopped early; the rows are those ready by then
+  // The step time of keeping everything with unlimited memory: the base of slowdowns.
   sim::Time keep_ns = 0;
-  std::int64_t keep_bytes = 0;         // reserved when everything is kept
-  std::int64_t keep_judged_bytes = 0;  // what is judged of it; kUnlimited: it fails
-  // Of all that the core can carry out within the budget; none: keeping everything fails.
+  std::int64_t keep_bytes = 0;         // reserved if everything is kept
+  std::int64_t keep_judged_bytes = 0;  // its judged bytes; kUnlimited: it fails
+  // The bound for all plans within the budget that the core can carry out; no value: keep fails.
   std::optional<Certificate> certificate;
   Survey survey;
   std::vector<std::string> segments;  // the segments' names
 };
 
-// If a program has checkpoints of its own, they are its segments; else its repeated modules become
-// checkpoints, except those that cannot be outlined. Other programs stay as they were, and without
-// `modules` those that call no checkpoint.
+// Returns the program with segments. A program with checkpoints has its own segments. Otherwise the
+// modules that repeat become segments, except those that cannot be outlined. Without `modules`,
+// only calls of checkpoint become segments. A program without any is returned unchanged.
 Program with_segments(const Program& program, bool modules = true);
 bool has_segments(const Program& program, bool modules = true);
-// The segments that the plan is of: its own, if they are modules of the program; else those above.
+// Returns the program with the plan's segments if they are modules of the program; else as above.
 Program with_segments(const Program& program, const Plan& plan);
-// What the plan's entries are of; `program` has the segments that the plan is of. Throws
-// std::invalid_argument if it has other operators than the plan's spans.
+// Returns the survey that the plan's entries refer to. `program` must have the plan's segments.
+// Throws std::invalid_argument if the program does not have the operators of the plan's spans.
 Survey survey(const Program& program, const Hardware& hardware, const Plan& plan);
 // The error for a program without segments.
 inline constexpr const char* kNoSegments =
     "the program has neither checkpoints nor modules that repeat";
 
-// The error where a policy chooses operators and the program has none to choose (span_model.h).
+// The error if a policy chooses operators and the program has none to choose (span_model.h).
 inline constexpr const char* kNoOperators =
     "the program's forward calls other code, or has checkpoints of its own";
 
-// Throws std::invalid_argument for an unknown policy, and for one that needs segments if there are
-// none.
+// Plans each policy of the request. Throws std::invalid_argument for a policy that needs segments,
+// or operators, if there are none.
 PlanResult plan(const Program& program, const Hardware& hardware, const PlanRequest& request);
 
-// The row whose plan to carry out: if one policy was asked for, that one's. Else the fastest of the
-// answers, and of equally fast ones the one with the least memory; if there is no answer, the row
-// with the least memory. Null: no row has a safe plan.
+// Returns the row whose plan to carry out: the only row, if there is one. Otherwise the fastest
+// answer, and of equally fast ones the one with less memory; without an answer, the row with the
+// least memory. Null: no row has a safe plan.
 const PolicyRow* best_row(const PlanResult& result);
 
-// Step time relative to keep's, in thousandths, rounded up.
+// Returns the step time divided by that of keep, in thousandths, rounded up.
 std::int64_t slowdown_permille(sim::Time step_ns, sim::Time keep_ns);
 
 Plan to_plan(const Program& program, const Hardware& hardware, const PlanResult& result,

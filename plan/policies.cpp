@@ -21,6 +21,7 @@ std::vector<Candidate> known_candidates(const Survey& survey) {
   return all;
 }
 
+// In the order of the enumeration Policy.
 constexpr std::array kSearches = {
     Search{Policy::kKeep, only<keep>},
     Search{Policy::kOffloadAll, only<offload_all>},
@@ -33,7 +34,7 @@ constexpr std::array kSearches = {
     Search{Policy::kCheckpointOffloadAll, only<recompute_and_offload_all>},
     Search{Policy::kSelective, nullptr, Choice::kSpans},
     Search{Policy::kKnapsack, nullptr, Choice::kSpans},
-    Search{Policy::kBudget, offload_candidates, Choice::kFastest},
+    Search{Policy::kOffloadSome, offload_candidates, Choice::kFastest},
     Search{Policy::kMixed, mixed_candidates, Choice::kFastest},
     Search{Policy::kBest, known_candidates, Choice::kBest},
 };

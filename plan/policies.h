@@ -1,28 +1,28 @@
-// How each policy runs the step: what it may choose from, and what it chooses. Names are in
-// scenarios/policy.h.
+// The table of policies: which candidates each policy has, and how it chooses one of them. The
+// names are in scenarios/policy.h; docs/reference/policies.md describes the policies for users.
 //
-//   keep         everything stays on the device
-//   offload-all  everything moves, by TRL's scheduler in the core's place (sim/field/stash.h)
-//   offload      everything moves, by the core with its defaults
-//   prefetch     as much moves as comes back in time, all of it: the least memory that costs at
-//                most 2 % over the longest of computing, copying out and copying back (picks.h)
-//   best         the fastest that fits of mixed's (or budget's) candidates and of what a search
-//                over the program's modules tries for this budget (best.h)
-//   budget       the first saved storages move, as many as needed: they are needed back last, so
-//                their copies have the most time
-//   knapsack     what PyTorch's partitioner would keep, by its knapsack (field_spans.h)
+//   keep         keeps everything on the device
+//   offload-all  offloads everything with TRL's scheduler instead of the core (sim/field/stash.h)
+//   offload      offloads everything with the core and its default options
+//   prefetch     the plan with the least memory that costs at most 2 % over the longest of
+//                computing, copying out and copying back, and copies back all that it moves
+//   best         the fastest plan that fits, of the candidates of mixed (or offload-some) and of
+//                those that the search over spans finds for this budget (chooser.h)
+//   offload-some offloads as many of the first saved storages as needed; backward needs them last,
+//                so their copies have the most time
+//   knapsack     recomputes what PyTorch's partitioner would recompute (field_spans.h)
 //
-// and where the program has segments (calls that are checkpoints, or modules that repeat):
+// These policies need segments (calls of checkpoint, or modules that repeat):
 //
-//   checkpoint          every segment is recomputed
-//   checkpoint-nth      as few of them as needed, evenly spread
-//   checkpoint-offload  every segment is recomputed, and of their inputs the first ones move, as
+//   checkpoint          recomputes every segment
+//   checkpoint-nth      recomputes as few segments as needed, evenly spread
+//   checkpoint-offload  recomputes every segment, and offloads the inputs of the first ones, as
 //                       many as prefetch would
-//   checkpoint-offload-all  every segment is recomputed, and all that is saved outside of them,
-//                       with their inputs, moves by TRL's scheduler
-//   selective           what torchtitan's selective checkpoints recompute (field_spans.h)
-//   mixed               some segments are recomputed, wholly or up to some tensor; what they save
-//                       beyond that, their inputs, and what the others save moves or stays
+//   checkpoint-offload-all  recomputes every segment, and offloads the segments' inputs and all
+//                       other saved tensors with TRL's scheduler
+//   selective           recomputes what torchtitan's selective checkpoints do (field_spans.h)
+//   mixed               recomputes some segments, wholly or up to one of their saved tensors, and
+//                       keeps or offloads the other saved tensors and the segments' inputs
 #pragma once
 
 #include <cstdint>
@@ -34,18 +34,18 @@
 namespace ferry::plan {
 
 enum class Choice : std::uint8_t {
-  kOnly,       // there is one candidate
-  kFastest,    // of those that fit
-  kSpans,      // of those that fit; spans, which the program's operators say
-  kBest,       // of those that fit, and of what a search for the budget tries
-  kFullSpeed,  // the least memory of those that take hardly longer than `baseline` computes
+  kOnly,       // the only candidate
+  kFastest,    // the fastest candidate that fits
+  kSpans,      // the same, of sets of spans that are made from the program's operators
+  kBest,       // the same, of the list and of what the search for this budget tries
+  kFullSpeed,  // the least memory with about the time that `baseline` computes
 };
 
 struct Search {
   Policy policy;
   std::vector<Candidate> (*candidates)(const Survey& survey);
   Choice choice = Choice::kOnly;
-  Candidate (*baseline)(const Survey& survey) = nullptr;  // null: keep
+  Candidate (*baseline)(const Survey& survey) = nullptr;  // for kFullSpeed; null: keep
 };
 
 const Search& search_of(Policy policy);

@@ -8,9 +8,12 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-constexpr std::int64_t kParts = std::int64_t{1} << 20;  // of the link's price
-constexpr int kPrices = 16;                             // that are tried, at most
-constexpr std::uint32_t kNone = ~std::uint32_t{0};
+// Prices are integers, in parts of the link's price. Larger: finer prices.
+constexpr std::int64_t kParts = std::int64_t{1} << 20;
+// Bound on the prices that are tried for one kernel. Larger: the bound may be higher, and takes
+// longer.
+constexpr int kPrices = 16;
+constexpr std::uint32_t kNone = ~std::uint32_t{0};  // no node yet
 
 std::int64_t absent_at(const std::vector<Absence>& absences, std::uint32_t turn) {
   std::int64_t bytes = 0;
@@ -73,7 +76,7 @@ RecomputeCut::RecomputeCut(const RecomputeInputs& inputs, std::uint32_t turn,
     if (!fresh) continue;
     for (const std::uint32_t read : inputs.reads(maker)) {
       const bool used = turn <= made[read].named || std::ranges::count(made[read].later, turn) > 0;
-      if (used || storages[read] == MinCut::kSource) continue;  // it is there, or asked for
+      if (used || storages[read] == MinCut::kSource) continue;  // in memory, or already needed
       if (storages[read] == kNone) {
         storages[read] = graph_.add_node();
         open.push_back(read);
@@ -87,7 +90,7 @@ void RecomputeCut::add(std::uint32_t from, std::uint32_t to, std::int64_t bytes,
   edges_.push_back({graph_.add_edge(from, to), from, to, bytes, ns});
 }
 
-// The price is in parts of the link's: a byte then costs price / kParts * 1000 / rate ns.
+// Computes the cut at a price. A byte costs price / kParts * 1000 / rate ns.
 RecomputeCut::Cut RecomputeCut::at(std::int64_t price) {
   for (const Edge& edge : edges_) {
     graph_.set(edge.number, MinCut::Capacity{edge.bytes} * price * 1000 +
@@ -102,9 +105,9 @@ RecomputeCut::Cut RecomputeCut::at(std::int64_t price) {
   return cut;
 }
 
-// The cut is concave in the price, and each that is found is a line above it: with more bytes than
-// the room the best price is higher, with fewer it is lower, and where two such lines meet is the
-// next to try.
+// The value of the cut is a concave function of the price, and each cut found is a line above it.
+// If a cut has more bytes than the room, the best price is higher; if it has fewer, lower. The next
+// price to try is where the lines of both sides meet.
 sim::Time RecomputeCut::least_ns(std::int64_t room) {
   Wide most = 0;
   const auto take = [&](std::int64_t price, const Cut& cut) {

@@ -1,17 +1,19 @@
-// What it costs at least that bytes are absent at a turn (turns.h), where what runs again needs
-// something to read: an op's inputs must be in memory at the turn, or be copied by then, or run
-// again as well, and so on. docs/lower-bound.md proves it.
+// A lower bound on the cost of absent bytes at one kernel (turns.h) that respects inputs: a
+// recomputed operator's inputs must be in memory at that kernel, or copied by then, or recomputed
+// as well, and so on. docs/explanation/lower-bound.md proves it.
 //
-// Say that a byte in memory or copied costs a price. Then the least of all choices is a minimum
-// cut: a storage is before the cut if it is read after the turn, an op if it runs again.
+// Give each byte that is in memory or copied the same price. Then the cheapest choice is a minimum
+// cut. A storage is on the source's side if it is needed after the kernel, an operator if it is
+// recomputed.
 //
 //     read later             price * bytes            time
 //     source ----> storage ----------------> maker --------> sink
 //                     ^                        |
-//                     +--- of what it reads ---+
+//                     +--- what it reads ------+
 //
-// Less what the room is worth at that price, the cut is a lower bound whatever the price. The
-// highest is where the room is just used. A byte costs no more than the link takes for it.
+// The cut minus (price * room) is a lower bound for every price (Lagrangian relaxation). The
+// highest bound is at the price where the cut just uses the room. A price is at most the link's
+// time for a byte.
 #pragma once
 
 #include <cstddef>
@@ -24,18 +26,18 @@
 
 namespace ferry::plan {
 
-// What ops of the forward read, of what the forward made.
+// The storages that the forward made, and which operators of the forward read them.
 class RecomputeInputs {
  public:
   struct Made {
     std::uint32_t maker = 0;
-    std::uint32_t named = 0;           // up to that turn a name in the code keeps it
-    std::int64_t least_read = 0;       // bytes that any op which reads it reads
-    std::vector<std::uint32_t> later;  // backward's kernels that use it
+    std::uint32_t named = 0;           // a name in the code keeps it up to this kernel
+    std::int64_t least_read = 0;       // the fewest bytes that one operator reads of it
+    std::vector<std::uint32_t> later;  // kernels of backward that use it
     std::vector<Absence> absences;
   };
 
-  // The trace must not fail, and the turns be its.
+  // `trace.fails` must be false; `turns` are those of the trace.
   RecomputeInputs(const KeepTrace& trace, const Turns& turns);
 
   const std::vector<Made>& made() const { return made_; }
@@ -43,8 +45,8 @@ class RecomputeInputs {
   sim::Time ns(std::uint32_t kernel) const { return ns_[kernel]; }
 
  private:
-  std::vector<Made> made_;                         // what the forward made
-  std::vector<std::vector<std::uint32_t>> reads_;  // of them, by kernel
+  std::vector<Made> made_;
+  std::vector<std::vector<std::uint32_t>> reads_;  // indices of made_, by kernel
   std::vector<sim::Time> ns_;                      // by kernel
 };
 
@@ -52,15 +54,15 @@ class RecomputeCut {
  public:
   RecomputeCut(const RecomputeInputs& inputs, std::uint32_t turn, std::int64_t link_bytes_per_us);
 
-  // Of what may be absent, or is read by what runs again, at most so many bytes are in memory or
-  // copied: the least time of what runs again, and of waits for more copies.
+  // Returns the least time of recomputes, and of waits for more copies, if at most `room` bytes are
+  // in memory or copied by then. It counts bytes that may be absent and inputs of recomputes.
   sim::Time least_ns(std::int64_t room);
 
  private:
   struct Cut {
-    MinCut::Capacity value = 0;  // in parts of a ns
+    MinCut::Capacity value = 0;  // in ns * kParts * the link's rate
     std::int64_t bytes = 0;      // in memory or copied
-    sim::Time ns = 0;            // of what runs again
+    sim::Time ns = 0;            // time of recomputes
   };
   struct Edge {
     std::size_t number = 0;
@@ -75,7 +77,7 @@ class RecomputeCut {
 
   const std::int64_t link_bytes_per_us_;
   MinCut graph_;
-  std::vector<Edge> edges_;  // those that may be cut
+  std::vector<Edge> edges_;  // the edges that may be cut
 };
 
 }  // namespace ferry::plan

@@ -20,7 +20,6 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
                   .training = request.training,
                   .survey = {},
                   .spans = request.spans,
-                  .modules = request.modules || marks_calls(program),
                   .alloc_conf = request.alloc_conf,
                   .workspace_bytes = request.workspace_bytes,
                   .judged = request.judged,
@@ -31,20 +30,34 @@ Problem problem_of(const Program& program, const Hardware& hardware, const PlanR
   return problem;
 }
 
-// What a candidate's whole training needs may not be what the steps of it that are tried need. The
-// search is asked again so many times, for a budget that makes up for the difference.
+// Bound on the searches for one budget. A whole training may need more or less memory than its
+// simulated steps; each further search uses a corrected budget. Larger: closer results, more time.
 constexpr int kRounds = 4;
-constexpr std::int64_t kCloseParts = 200;  // no search for a budget that is so much of it away
-constexpr std::size_t kSomeNoise = 4;      // one of so many tables with noise
+// No further search if the correction is at most 1/kCloseParts of the budget. Larger: more
+// searches.
+constexpr std::int64_t kCloseParts = 200;
+// A training's search tries every n-th table with noise: kSomeNoise in the first round,
+// kLittleNoise in later ones. Larger: fewer plans, less time.
+constexpr std::size_t kSomeNoise = 4;
 constexpr std::size_t kLittleNoise = 16;
-constexpr std::int64_t kLeastBudget = 1;   // no plan fits in it: what is found needs the least
-constexpr int kContenders = 256;           // are run whole in a round
-constexpr std::size_t kScannedAtOnce = 4;  // of these
-constexpr std::size_t kLeastRuns = 64;     // and where nothing fits
-constexpr int kJudgedByThen = 16;          // after a stop
-constexpr std::int64_t kLessParts = 512;   // of the least known: what needs so little less is none
+// A budget in bytes that no plan fits, so that a search looks for the least memory.
+constexpr std::int64_t kLeastBudget = 1;
+// Bound on the whole trainings of contenders that one round simulates. Larger: more contenders get
+// the chance to fit.
+constexpr int kContenders = 256;
+// Whole trainings that are simulated together. Larger: better use of many processors, more
+// simulations that turn out to be unnecessary.
+constexpr std::size_t kScannedAtOnce = 4;
+// Bound on the candidates that needing_less simulates. Larger: a smaller minimum may be found.
+constexpr std::size_t kLeastRuns = 64;
+// Bound on the trainings that are judged after a stop. Larger: a better row, a later end.
+constexpr int kJudgedByThen = 16;
+// needing_less looks for plans that need at least 1/kLessParts less than the least known memory.
+// Larger: smaller gains are looked for.
+constexpr std::int64_t kLessParts = 512;
 
-// Of those that fit the fastest; of others the one that needs the least.
+// True if `a` is better: the faster of two that fit, else the one that fits, else the one that
+// needs less memory.
 bool is_better(const Verdict& a, const Verdict& b, const Limits& limits) {
   const auto key = [&](const Verdict& each) {
     const bool pins = each.unlimited.host_peak_bytes > limits.host_bytes;
@@ -62,7 +75,7 @@ sim::Simulation run_keep(const Problem& problem, const PlanRequest& request) {
   return problem.run({std::nullopt, keep_all(problem.survey)}, how);
 }
 
-// The problem's, once it is known what the optimizer takes.
+// Sets the problem's optimizer time, then returns keep's cost.
 Cost cost_of_keep(Problem& problem, const sim::Simulation& keeps) {
   problem.optimizer_ns = keeps.optimizer_ns;
   return problem.cost({std::nullopt, keep_all(problem.survey)});
@@ -112,8 +125,8 @@ std::optional<sim::Time> Session::step_at(const Candidate& candidate,
   return run.errors.empty() ? std::optional(run.step_ns) : std::nullopt;
 }
 
-// The contenders' trainings at the limits' capacity, the fastest step first and some at a time,
-// until none of those left can be faster.
+// Simulates the contenders' trainings at the budget's capacity, in order of step time and some at a
+// time, until none of the rest can be faster.
 void Session::scan(Policy policy, const Limits& limits, Chosen& chosen) {
   const auto may_win = [&](const Tried* each) {
     return !chosen.fits || each->cost.step_ns < chosen.step_ns;
@@ -170,8 +183,9 @@ void Session::run_at(std::int64_t device_bytes, const std::vector<const Tried*>&
   });
 }
 
-// The least that a plan runs at is between what it allocates and what it reserves. So those that
-// allocate the least are run a little below the least that is known, until none can need less.
+// The smallest capacity of a plan is between what it allocates and what it reserves. So the plans
+// that allocate the least are run slightly below the least known capacity, until none can need
+// less.
 std::optional<std::pair<Candidate, Verdict>> Session::needing_less(const Limits& limits,
                                                                    std::int64_t known, bool stops) {
   std::optional<std::pair<Candidate, Verdict>> found;
@@ -194,16 +208,16 @@ std::optional<std::pair<Candidate, Verdict>> Session::needing_less(const Limits&
       if (verdict.unlimited.host_peak_bytes > limits.host_bytes) continue;
       known = verdict.least_bytes;
       found.emplace(each->candidate, std::move(verdict));
-      break;  // the others are run below that
+      break;  // run the others below the new minimum
     }
   }
   return found;
 }
 
-// The budget to search for next, after `asked`; none: the search knows what its pick needs. What
-// the steps that are tried ran in, the whole may not; a single step is tried once more for the
-// budget, after it was for what needs the least. Where no training fits, what needs the least is
-// looked for; of a step the least that was found is a budget as well: near it more is tried.
+// Returns the budget for the next search, after `asked`; no value: no further search. If a
+// candidate fits `asked` but its whole training lacks some bytes, the next budget is smaller by
+// these bytes. If nothing fits, the next search looks for the least memory: a training with
+// kLeastBudget, a single step with the least capacity found, because near it the search tries more.
 std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const Limits& limits,
                                                  const Limits& asked) const {
   const std::int64_t lacks = verdict.least_bytes - limits.budget_bytes;
@@ -217,22 +231,20 @@ std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const L
   return trains && asked.budget_bytes > kLeastBudget ? kLeastBudget : verdict.least_bytes;
 }
 
-// Of a budget that no plan fits in, the rounds are for what needs the least: the first need not
-// walk, for the others do, and near the least that is known it is spans that need less. To try a
-// training takes three times as long, and what it needs is what it was seen to need: so some of
-// what is known is enough, and the steps from there find more.
+// Returns how much a round tries. A training takes three times as long to simulate as a step, so
+// fewer tables with noise are tried; its first round has no best-first search if nothing fits. If
+// the bound says that no plan fits the budget, the rounds look for the least memory, and the first
+// one leaves out the best-first search, because later rounds run it.
 Chooser::Effort Session::effort(int round, const Limits& limits, const Limits& asked) const {
   const std::optional<Certificate> bound = certificate(limits.budget_bytes);
   const bool may_fit = !bound || limits.budget_bytes >= bound->least_bytes;
   const bool first = round == 0;
   if (problem_.is_training()) {
-    return {.spans = {.noise = first ? kSomeNoise : kLittleNoise},
-            .modules = !may_fit && first,
-            .walks = !first};
+    return {.spans = {.noise = first ? kSomeNoise : kLittleNoise}, .walks = !first};
   }
   if (may_fit) return {};
   const bool less = asked.budget_bytes <= limits.budget_bytes;
-  return {.modules = less, .known = less, .walks = !first};
+  return {.known = less, .walks = !first};
 }
 
 PolicyRow Session::choose(Policy policy, const Limits& limits) {
@@ -254,7 +266,7 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
       const bool same = trials_.key(picked) == key;
       next = next_budget(same ? verdict : judge(picked, limits, true), limits, asked);
     } else {
-      // What the search takes it to need, and what it needs.
+      // Compare the memory of the simulated steps with that of the whole training.
       const Cost tried = trials_.of(name(policy), {candidate}).front();
       const std::int64_t apart = tried.device_reserved_bytes - verdict.least_bytes;
       const bool ends = tried.fails || verdict.least_bytes == 0 || (verdict.fits && !chosen.fits);
@@ -279,7 +291,7 @@ PolicyRow Session::choose(Policy policy, const Limits& limits) {
   const auto plain = chooser_.moving_nothing(policy);
   if (plain && best->least_bytes > 0) {
     Verdict unmoved = judge(*plain, limits, true);
-    // What is moved, and where, may leave more fragments than it saves.
+    // Offload may leave more fragments than it saves memory.
     if (unmoved.fits >= best->fits &&
         unmoved.unlimited.device_reserved_bytes < best->unlimited.device_reserved_bytes) {
       best = std::move(unmoved);
@@ -311,8 +323,8 @@ PolicyRow Session::row(Policy policy, const Candidate& candidate, Verdict verdic
   return made;
 }
 
-// Of those whose step was seen to run within the limits the fastest whose training does, if one of
-// the first does; else one of the others.
+// Judges the contenders, first those whose steps ran within the limits, and returns the first whose
+// training fits. If none of the first few fits, returns the best candidate's row.
 PolicyRow Session::best_by_then(const Limits& limits) const {
   std::vector<const Tried*> order = chooser_.contenders(Policy::kBest, limits);
   std::ranges::stable_partition(
@@ -335,7 +347,7 @@ std::vector<std::string> Session::segments() const {
       names.push_back(problem_.program.codes[call->code].name);
     }
   }
-  // If one runs more than once, or inside another, names by statement are useless.
+  // If a segment runs more than once, or inside another, a statement's name is not a segment's.
   const std::size_t all = problem_.survey.segments.size();
   if (names.size() != all) names.assign(all, "");
   return names;

@@ -13,19 +13,20 @@ namespace {
 
 bool is_floating(DType dtype) { return dtype <= DType::kF8; }
 
-// Which dimension the classes are, one after the other in memory; none: the tensor has not some
-// row of classes for each row of the loss. (The head's weight has its other dimension so.)
+// Returns the dimension of the classes, which must be contiguous in memory; no value: the tensor
+// has no row of classes for each row of the loss. (In the head's weight the other dimension is
+// contiguous.)
 std::optional<std::size_t> classes_in(const Layout& layout, const Loss& loss) {
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
     if (layout.shape[i] != loss.classes || layout.strides[i] != 1) continue;
     const std::int64_t rows = numel(layout.shape) / loss.classes;
-    const bool near = 2 * rows > loss.rows && rows <= 2 * loss.rows;  // a shift leaves some out
+    const bool near = 2 * rows > loss.rows && rows <= 2 * loss.rows;  // shifted labels drop rows
     if (near && is_floating(layout.dtype)) return i;
   }
   return std::nullopt;
 }
 
-// The rows of one slice; the classes stay first or last.
+// Returns the layout of one slice. The classes stay the first or the last dimension.
 Layout slice_of(const Layout& layout, std::size_t classes_at, const Loss& loss,
                 std::int64_t slices) {
   const std::int64_t all = numel(layout.shape) / loss.classes;
@@ -63,7 +64,7 @@ std::optional<Program> with_sliced_loss(const Program& program, std::int64_t sli
     if (is_weight && classes_in(program.types[global.type], *loss)) return std::nullopt;
   }
   Program sliced = program;
-  std::map<TypeId, TypeId> slice;  // of the types that are as wide as the loss
+  std::map<TypeId, TypeId> slice;  // from types of the loss's shape to types of one slice
   const auto replace = [&](TypeId& type) {
     const auto at = classes_in(program.types[type], *loss);
     if (!at) return;

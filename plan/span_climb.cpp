@@ -1,5 +1,7 @@
-// The steps of SpanSearch::climb: from a plan that fits to others that run less again, one operator
-// at a time. What an operator made is kept then, and fits if some hole has room for it.
+// SpanSearch::climb: hill climbing. It starts from the fastest plans with spans that fit. Each step
+// changes the role of one operator so that less is recomputed, the largest saving first, and is
+// taken if the plan still fits and is faster. The result of that operator then stays in memory,
+// often in a fragment that was free. Nested spans are not climbed from.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -11,22 +13,33 @@
 namespace ferry::plan {
 namespace {
 
-constexpr std::size_t kClimbs = 3;        // starts
-constexpr std::size_t kClimbed = 48'000;  // tries of one, times operators
+// Bound on the plans from which a climb starts. Larger: more plans are found, in more time.
+constexpr std::size_t kClimbs = 3;
+// Bound on the simulations of one climb: kClimbed divided by the number of operators, at most
+// kClimbedMost. Larger: longer climbs.
+constexpr std::size_t kClimbed = 48'000;
 constexpr std::size_t kClimbedMost = 320;
+// Steps that are simulated together; the fastest of them is taken. Larger: better use of many
+// processors, fewer steps taken for the same number of simulations.
 constexpr std::size_t kClimbedAtOnce = 8;
-constexpr std::size_t kClimbedInVain = 24;  // in a row
-constexpr sim::Time kLittle = 1'000;  // the part of the step that a climb saves, or it is the last
-constexpr sim::Time kLeastSaved = 5'000;  // the part of the step that a step here has to save
+// Bound on simulations in a row without a faster plan. Larger: a climb gives up later.
+constexpr std::size_t kClimbedInVain = 24;
+// If a climb saves less than 1/kLittle of the step time of keep, no other climb starts. Larger: a
+// smaller saving is enough.
+constexpr sim::Time kLittle = 1'000;
+// A step is tried only if its operators take more than 1/kLeastSaved of the step time of keep.
+// Larger: smaller savings are tried.
+constexpr sim::Time kLeastSaved = 5'000;
 
 }  // namespace
 
-// A set of spans, and the steps from it that were of no use, by the operators that they change.
+// The state of one climb: the current set of spans, and the steps that did not help, by the
+// operators that they change.
 struct SpanSearch::Climb {
   std::vector<PlanSpan> spans;
   Try of;
   sim::Time step_ns = 0;
-  std::size_t left = 0;  // tries
+  std::size_t left = 0;  // simulations
   std::set<std::vector<std::size_t>> vain = {};
 };
 
@@ -38,8 +51,8 @@ void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials) {
   std::vector<std::pair<Cost, const Tried*>> starts;
   for (const Tried& tried : trials.all()) {
     if (!tried.done || !made_.contains(&tried)) continue;
-    const Outlined* const own = tried.candidate.outlined.get();
-    // A step is of one level, and what recomputes nothing has none.
+    const Spanned* const own = tried.candidate.spanned.get();
+    // Steps do not change nested spans, and a plan without spans has nothing to stop recomputing.
     if (!own || std::ranges::any_of(own->spans, nests)) continue;
     const Cost cost = tried.within(limits);
     if (is_answer(cost, limits)) starts.emplace_back(cost, &tried);
@@ -47,11 +60,11 @@ void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials) {
   std::ranges::stable_sort(starts, std::less<>(), [](const auto& each) {
     return std::pair(each.first.step_ns, each.first.device_reserved_bytes);
   });
-  std::set<const Outlined*> known;
+  std::set<const Spanned*> known;
   for (const auto& [cost, tried] : starts) {
     if (known.size() == kClimbs) return;
-    if (!known.insert(tried->candidate.outlined.get()).second) continue;
-    Climb from{.spans = tried->candidate.outlined->spans,
+    if (!known.insert(tried->candidate.spanned.get()).second) continue;
+    Climb from{.spans = tried->candidate.spanned->spans,
                .of = made_.at(tried),
                .step_ns = cost.step_ns,
                .left = std::min(kClimbed / all + 1, kClimbedMost)};
@@ -60,7 +73,7 @@ void SpanSearch::climb(const What& what, const Limits& limits, Trials& trials) {
   }
 }
 
-// The steps that save the most time first, some at a time.
+// Runs one climb: some steps at a time, those that save the most time first.
 void SpanSearch::climb_one(const What& what, const Limits& limits, Trials& trials, Climb& from) {
   for (std::size_t vain = 0; vain < kClimbedInVain;) {
     struct Next {

@@ -9,9 +9,11 @@
 namespace ferry::plan {
 namespace {
 
-constexpr std::size_t kMost = 16;  // operators in a group
+// Bound on the operators of a group. Larger: in-place writes further from their storage's maker are
+// still recomputed, in longer groups.
+constexpr std::size_t kMost = 16;
 
-// An operator writes what another made.
+// `writer` writes in place to a storage that `maker` made (operators).
 struct Write {
   std::size_t maker;
   std::size_t writer;
@@ -31,7 +33,7 @@ class Grouping {
 
   SpanGroups groups() {
     find_writes();
-    // Grows each group while another write reaches out of it.
+    // Grow each group while one of its storages is written to behind its end.
     std::vector<std::size_t> last_of(ranges_.size());
     for (std::size_t i = 0; i < last_of.size(); ++i) last_of[i] = i;
     for (const Write& write : writes_) {
@@ -48,7 +50,7 @@ class Grouping {
       if (last - first < kMost && joins) {
         found_.group.insert(found_.group.end(), last - first + 1, next_++);
         first = last + 1;
-      } else {  // this one alone
+      } else {  // a group of one
         found_.group.push_back(next_++);
         ++first;
       }
@@ -101,7 +103,7 @@ class Grouping {
     }
     for (const Slot slot : op.out) makers_[slot] = place;
   }
-  // What a slot that no operator made is a window on.
+  // Returns the slot of the storage that a slot views, if no operator made it.
   Slot base(Slot slot) const {
     const auto view = outside_.find(slot);
     const Slot of = view == outside_.end() ? slot : view->second;
@@ -114,7 +116,7 @@ class Grouping {
   const std::vector<Global>& globals_;
   std::vector<Write> writes_;
   std::map<Slot, std::size_t> makers_;            // the operator that made a slot's storage
-  std::map<Slot, Slot> outside_;                  // views of what none made
+  std::map<Slot, Slot> outside_;                  // views of storages that no operator made
   std::vector<std::vector<Slot>> reads_outside_;  // by operator
   std::set<Slot> written_outside_;
   std::uint32_t next_ = 0;

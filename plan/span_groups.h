@@ -1,11 +1,12 @@
-// Operators that run again together or not at all: one that writes in place, and all from the one
-// that made what it writes.
+// Groups of operators that are recomputed together or not at all: an operator that writes in place,
+// and all operators back to the one that made the storage it writes to.
 //
-//     0  mm          makes a  ┐ 0 and 1 are one: a replay that began between them would write
-//     1  add_ a      in place ┘ what it did not make
+//     0  mm          makes a  ┐ 0 and 1 are one group: a replay that began between them would
+//     1  add_ a      in place ┘ write to a storage that it did not make
 //     2  gelu
 //
-// What writes from outside the forward, or too far from what made it, does not run again.
+// An operator is not recomputed if it writes to a storage that the forward did not make, or that
+// was made too many operators before.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,13 @@
 namespace ferry::plan {
 
 struct SpanGroups {
-  std::vector<std::uint32_t> group;  // by operator, counting up
-  std::vector<bool> writes_outside;  // by operator: it writes what its group did not make
-  std::vector<bool> lost;            // by operator: what it makes is written outside its group
-  std::vector<bool> reads_written;   // by operator: it reads, from outside, what another writes
+  std::vector<std::uint32_t> group;  // by operator: group numbers, ascending
+  std::vector<bool> writes_outside;  // by operator: it writes to what its group did not make
+  std::vector<bool> lost;            // by operator: another group writes to what it makes
+  std::vector<bool> reads_written;   // by operator: it reads an outside storage that is written
 };
 
-// `ranges`: of the program's forward, which calls no other code.
+// `ranges` are the operators of the program's forward. The forward must call no other code.
 SpanGroups span_groups(const Program& program, const std::vector<OperatorRange>& ranges);
 
 }  // namespace ferry::plan

@@ -22,7 +22,7 @@ bool is_given_or_call(const Statement& statement) {
   return std::holds_alternative<Call>(statement.action) || (op && op->name == kGivenOp);
 }
 
-// True if the step's first kernels are those of the forward's own operators.
+// True if the first kernels of the step are those of the forward's operators.
 bool begins_with_operators(const Program& program) {
   const std::vector<Statement>& main = program.codes[program.main].statements;
   const auto first = std::find_if(main.begin(), main.end(), is_op_or_call);
@@ -69,9 +69,9 @@ class Modelling {
   }
 
  private:
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // the storage is not in the model
 
-  // (A replay that begins from what was written since would be refused.)
+  // True if the operator may be recomputed. A replay whose input was written since is an error.
   bool runs_again(std::size_t op) const {
     return !groups_.writes_outside[op] && !groups_.reads_written[op] &&
            !std::get<Op>(statements_[ranges_[op].op].action).once;
@@ -96,7 +96,8 @@ class Modelling {
     model_.storages.push_back(storage);
   }
 
-  // A pack between two operators is the later one's, if it comes where that one begins.
+  // Assigns each saved tensor to an operator. A save between two operators belongs to the later one
+  // if it comes after that one's first statement.
   void add_packs() {
     const std::size_t all = ranges_.size();
     std::size_t pack = 0;
@@ -111,7 +112,7 @@ class Modelling {
       const std::size_t first = pack;
       while (pack < trace_.packs.size() && trace_.packs[pack].kernels <= gap) ++pack;
       if (pack - first != earlier + later) {
-        // Some node was not made, or no hook sees it: which pack is whose is not known.
+        // A node was not made, or hooks do not see it. It is not known which save is whose.
         if (gap > 0) model_.operators[gap - 1].joins_next = false;
         if (gap > 0) model_.operators[gap - 1].again = false;
         if (gap < all) model_.operators[gap].again = false;
@@ -132,8 +133,8 @@ class Modelling {
     model_.operators[by].saves.push_back(numbers_[traced]);
   }
 
-  // One forward and its backward: up to the kernel where another forward begins. Between the two
-  // main itself may run some.
+  // Returns the number of kernels of the first forward and its backward: up to the next forward.
+  // The main code itself may run kernels between the two.
   std::size_t kernels() const {
     const std::size_t all = trace_.kernels.size();
     std::size_t end = ranges_.size();
@@ -175,7 +176,7 @@ class Modelling {
       reached[place[k]] = true;
       model_.operators[place[k]].carried = beside[k] - fresh[k] + trace_.held_bytes;
     }
-    // Where backward never comes to a place, what is there when it comes to the next one.
+    // An operator at which backward never arrives takes the value of the next one.
     for (std::size_t i = all; i-- > 0;) {
       if (reached[i]) continue;
       model_.operators[i].carried =
@@ -183,7 +184,7 @@ class Modelling {
     }
   }
 
-  // Makes one of the operators of each group.
+  // Merges the operators of each group into one.
   void merge() {
     std::vector<ModelOperator> merged;
     for (std::size_t i = 0; i < model_.operators.size(); ++i) {
@@ -221,7 +222,7 @@ class Modelling {
   const SpanGroups groups_;
   const std::vector<Statement>& statements_;
   SpanModel model_;
-  std::vector<std::uint32_t> numbers_;  // in the model, by storage of the trace
+  std::vector<std::uint32_t> numbers_;  // index in the model, by storage of the trace
 };
 
 }  // namespace

@@ -15,12 +15,14 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-// What moves evenly: parts of what the link can carry, in hundredths, and windows, of the largest.
+// Even offload: bytes, in percent of what the link can copy during the forward, and windows, in
+// multiples of the largest storage that moves. Larger: more offload; a larger window costs memory.
 constexpr std::array<std::int64_t, 2> kShares = {45, 100};
 constexpr std::array<std::int64_t, 2> kWindows = {4, 1};
-constexpr std::int64_t kEvenShare = 80;
-// What moves in time: little at a time leaves fewer fragments; the earliest, as much as there is,
-// frees the most.
+constexpr std::int64_t kEvenShare = 80;  // the same percentage, with tables that have noise
+// Offload in time, as {pace, ahead, until, room}. A slow pace leaves fewer fragments; offloading as
+// much as possible as early as possible frees the most. kAtOncePace (percent of the link's rate)
+// sets no pace.
 constexpr std::int64_t kAtOncePace = 1'000'000'000;
 constexpr std::array<PartsInTime, 7> kInTime = {{{kAtOncePace, 2},
                                                  {kAtOncePace, 3},
@@ -29,37 +31,58 @@ constexpr std::array<PartsInTime, 7> kInTime = {{{kAtOncePace, 2},
                                                  {100, 5},
                                                  {100, 8},
                                                  {50, 4}}};
-// What comes back by bytes, for little memory.
+// The same with prefetch by bytes (`room`), for budgets at which few tensors are kept.
 constexpr std::array<PartsInTime, 3> kInRoom = {
     {{160, 1, 100, 1}, {125, 1, 100, 2}, {250, 1, 100, 2}}};
-// Without a backward window, for a backward that asks in another order than that of the forward.
+// The same with prefetch of all tensors, for a backward in another order than the forward's.
 constexpr std::array<PartsInTime, 2> kBackEarly = {{{kAtOncePace, 1}, {100, 1}}};
+// The same for tables with noise.
 constexpr std::array<PartsInTime, 3> kNoisyInTime = {{{kAtOncePace, 2}, {100, 5}, {50, 4}}};
-constexpr std::int64_t kShareInTime = 80;  // about, for the first guess
-constexpr std::int32_t kMoreShares = 12;   // below the lowest level
-constexpr int kProbes = 12;                // of one way
-constexpr std::size_t kAtOnce = 8;         // ways; where one ends another begins
-constexpr std::int64_t kBeyondParts = 4;   // a step that does not run needs less by such a part of
-                                           // what it would reserve beyond the budget
-constexpr std::int32_t kFailedParts = 3;   // of the levels that may run below one that does not
-constexpr sim::Time kOverParts = 4;        // what a level took beyond the table's time another one
-                                           // takes as well, but for such a part
-constexpr std::int32_t kNested = 16;       // such a part above the least, one level is enough
+// Estimate of the bytes that move in time, in percent of what the link can copy during the forward.
+// Only the first guess of a bisection uses it: larger, and it begins with more slots.
+constexpr std::int64_t kShareInTime = 80;
+// Below the fewest slots of a table, the bytes that move evenly rise to all in so many steps.
+// Larger: finer steps.
+constexpr std::int32_t kMoreShares = 12;
+// Bound on the simulations of one bisection. Larger: more exact, more time.
+constexpr int kProbes = 12;
+// Bisections that run at the same time. Larger: better use of many processors, but fewer results
+// are known when the next bisection begins.
+constexpr std::size_t kAtOnce = 8;
+// After a candidate that needs more than the budget, the next guess is lower: by 1/kBeyondParts of
+// what it reserves beyond the budget or, if its run failed, by 1/kFailedParts of the distance to
+// the slots that fit. Larger: smaller steps down.
+constexpr std::int64_t kBeyondParts = 4;
+constexpr std::int32_t kFailedParts = 3;
+// Other slots are expected to exceed the table's time as much as the last ones did, less
+// 1/kOverParts. Larger: bisections end sooner.
+constexpr sim::Time kOverParts = 4;
+// Nested spans are tried for budgets up to 1/kNested above the fewest slots of spans that are not
+// nested. Larger: less often.
+constexpr std::int32_t kNested = 16;
 constexpr std::size_t kKinds = SpanTables::kKinds;
-constexpr std::size_t kScanned = 12;  // levels, of each table
+// `scan` simulates kScannedOperators / (number of operators) slots of each table, from
+// kScannedLeast to kScanned. Larger: more plans near the least memory, more time.
+constexpr std::size_t kScanned = 12;
 constexpr std::size_t kScannedLeast = 2;
-constexpr std::size_t kScannedOperators = 48'000;  // times levels, or there are fewer
-constexpr std::int64_t kScannedWindow = 1;
-constexpr std::array<std::int64_t, 2> kScannedShares = {100, 200};
-// Tables with noise: fewer of a program with more operators, whose steps take longer to simulate.
-constexpr std::size_t kNoisy = 2'400;      // times operators
-constexpr std::size_t kOperators = 4'000;  // of more, a bisection ends sooner
-constexpr std::size_t kFew = 256;          // operators
-constexpr std::size_t kFewest = 160;       // steps are quick to simulate, and more ways are tried
+constexpr std::size_t kScannedOperators = 48'000;
+constexpr std::int64_t kScannedWindow = 1;                          // as kWindows
+constexpr std::array<std::int64_t, 2> kScannedShares = {100, 200};  // as kShares
+// The number of noises is kNoisy / (number of operators), from kTablesLeast to kTablesMost, because
+// the steps of large programs take long to simulate. Larger: more plans, more time.
+constexpr std::size_t kNoisy = 2'400;
+// Numbers of operators. Above kOperators a bisection ends sooner; above kFew a quarter of the
+// tables with noise has all spans; up to kFewest, tables with noise have more combinations. Larger
+// kOperators, kFew and kFewest: more simulations.
+constexpr std::size_t kOperators = 4'000;
+constexpr std::size_t kFew = 256;
+constexpr std::size_t kFewest = 160;
 constexpr std::size_t kTablesMost = 24;
 constexpr std::size_t kTablesLeast = 1;
-constexpr sim::Time kLeastLost = 100;  // the part of the step that is worth looking for
-constexpr sim::Time kLittle = 1'000;   // the part of its step that is not worth another
+// Fractions of the step time of keep. A climb needs a possible saving of 1/kLeastLost; above
+// kOperators a bisection needs one of 1/kLittle. Larger: smaller savings are looked for.
+constexpr sim::Time kLeastLost = 100;
+constexpr sim::Time kLittle = 1'000;
 
 }  // namespace
 
@@ -97,7 +120,7 @@ void SpanSearch::add_ways() {
   const std::size_t noises = std::clamp(kNoisy / all, kTablesLeast, kTablesMost);
   for (std::size_t number = kKinds; number < kKinds * (noises + 1); ++number) {
     if (number % kKinds > 0 && !choices_.has_prices()) continue;
-    // Of the larger kind, which takes longer to make, fewer have noise.
+    // Tables with all spans take longer to make, so fewer of them have noise.
     const std::size_t most = all > kFew && choices_.has_prices() ? noises / 4 + 1 : noises;
     if (number % kKinds == 0 && number / kKinds > most) continue;
     ways_.push_back({.table = number});
@@ -151,31 +174,31 @@ std::vector<Candidate> SpanSearch::candidates(const std::vector<Try>& tries) {
   return made;
 }
 
-Candidate SpanSearch::candidate(const Try& of, const std::shared_ptr<const Outlined>& cut) const {
+Candidate SpanSearch::candidate(const Try& of, const std::shared_ptr<const Spanned>& cut) const {
   const auto& [level, way] = of;
   if (way.in_time.ahead > 0) return moving_in_time(way, cut);
   return moving(way.share > 0 ? moved_bytes(level, way) : 0, way.window, cut);
 }
 
 Candidate SpanSearch::moving(std::int64_t bytes, std::int64_t window,
-                             const std::shared_ptr<const Outlined>& cut) {
+                             const std::shared_ptr<const Spanned>& cut) {
   Mix mix = keep_all(cut->survey);
   CoreOptions options;
   if (bytes > 0) move_evenly(mix, cut->survey, bytes, window, options);
   Candidate made = settled(std::move(options), std::move(mix), cut->survey);
-  made.outlined = cut;
+  made.spanned = cut;
   return made;
 }
 
 Candidate SpanSearch::moving_in_time(const Way& way,
-                                     const std::shared_ptr<const Outlined>& cut) const {
+                                     const std::shared_ptr<const Spanned>& cut) const {
   Mix mix = keep_all(cut->survey);
   CoreOptions options;
   const auto& [pace, ahead, until, room] = way.in_time;
   const InTime how{pace, until, cut->survey.packs.size() / ahead + 1, room};
   move_in_time(mix, cut->survey, ends_, turn_ns_, problem_.hardware.link, how, options);
   Candidate made = settled(std::move(options), std::move(mix), cut->survey);
-  made.outlined = cut;
+  made.spanned = cut;
   return made;
 }
 
@@ -192,7 +215,7 @@ std::vector<Candidate> SpanSearch::of_field(Policy policy) {
   return made;
 }
 
-// What was seen for other budgets narrows it down.
+// Begins a bisection. Costs that were simulated for other budgets narrow it down.
 SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& limits, bool runs) const {
   Bisection each{
       .way = &way,
@@ -216,8 +239,8 @@ SpanSearch::Bisection SpanSearch::begin(Way& way, const Limits& limits, bool run
   return each;
 }
 
-// As many slots fewer as bytes are too many; every third time the middle, so that a wrong guess
-// costs little.
+// Returns the next slots to try: the last ones minus the bytes over the budget. Every third guess
+// is the middle, so that wrong estimates cost little.
 std::int32_t SpanSearch::guess(const Bisection& each, const Limits& limits) const {
   if (each.probes % 3 == 2) return (each.fits + each.fails) / 2;
   const std::int64_t slots = (limits.budget_bytes - each.near_bytes) / choices_.slot_bytes();
@@ -235,7 +258,7 @@ bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& tr
   const sim::Time told = told_ns(most, way);
   const sim::Time little = kept_.step_ns / each.least_won;
   if (best) {
-    // To move, and to give back, takes about as long at other levels.
+    // Offload, and freeing the cache, cost about the same time at other slots.
     const sim::Time more = little + each.over_ns / kOverParts * (kOverParts - 1);
     if (told + more >= best->step_ns) return false;
     each.fits = std::max(each.fits, too_slow(best->step_ns - more, most, way));
@@ -243,7 +266,7 @@ bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& tr
   }
   if (each.fits >= least && told_ns(each.fits, way) - told <= little) return false;
   if (best && choices_.operators() > kOperators) {
-    // A lower level has more to run again, though now and then less to wait for.
+    // Fewer slots mean more recomputes, although sometimes fewer waits.
     if (std::max(told + kept_.step_ns / kLittle, each.seen_ns) >= best->step_ns) return false;
   }
   each.near = guess(each, limits);
@@ -251,7 +274,7 @@ bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& tr
   return true;
 }
 
-// The highest level, below `most`, of which the table says that it takes no less than that.
+// Returns the most slots, below `most`, at which the table predicts at least this step time.
 std::int32_t SpanSearch::too_slow(sim::Time step_ns, std::int32_t most, const Way& way) const {
   std::int32_t slow = least_slots({.nested = way.nested}) - 1;
   if (told_ns(slow, way) < step_ns) return slow;
@@ -262,17 +285,17 @@ std::int32_t SpanSearch::too_slow(sim::Time step_ns, std::int32_t most, const Wa
   return slow;
 }
 
-// What the table says of so many slots, at least those of the least that fits.
+// Returns the step time that the table predicts; for too few slots, that of the fewest that fit.
 sim::Time SpanSearch::told_ns(std::int32_t level, const Way& way) const {
   return kept_.step_ns + ns(std::max(level, least_slots({.nested = way.nested})), way);
 }
 
-// A level fits that reserves no more than the budget; or that runs at it, by giving back what it
-// would reserve beyond, if that is asked for. The least that it runs at is not known: at least what
-// it allocates. Of what fails at the budget nothing is known: the next is a part below it.
+// Records the result of the last slots tried, and estimates the bytes that they need for the next
+// guess. A candidate that runs at the budget by freeing cache needs at least what it allocates;
+// more is not known. A candidate that fails at the budget has no figures at all.
 void SpanSearch::take(const Cost& cost, const Limits& limits, Bisection& each) const {
-  // A training's first step may give back, but if each of its steps does, that takes longer than to
-  // run more again. It is a try as good as any, and for its level as if it failed.
+  // The first step of a training may free cache. If every step does, that takes longer than more
+  // recomputes, so these slots count as failed.
   const bool always_gives_back = each.runs && cost.retries > 0 && problem_.is_training();
   if (cost.fails || always_gives_back) {
     const std::int64_t levels = (each.near - each.fits) / kFailedParts;
@@ -330,7 +353,7 @@ bool SpanSearch::may_win(const Cost& best, const Limits& limits) const {
   return best.step_ns - told > kept_.step_ns / kLeastLost;
 }
 
-// What is found rules out levels of the ways that follow.
+// Some bisections run at a time, so that plans found by the first rule out slots of the next.
 void SpanSearch::bisect(std::vector<Bisection> ways, const What& what, const Limits& limits,
                         Trials& trials) {
   std::vector<Bisection*> open;
@@ -352,7 +375,7 @@ void SpanSearch::bisect(std::vector<Bisection> ways, const What& what, const Lim
   }
 }
 
-// Where one level has room enough, a second one gains nothing.
+// Bisects the table of nested spans. With more memory, nesting gains nothing.
 void SpanSearch::nest(const What& what, const Limits& limits, Trials& trials) {
   const std::int32_t slots = choices_.slots_of(limits.budget_bytes);
   if (slots > least_slots({}) / kNested * (kNested + 1) && !is_far(limits, trials)) return;
@@ -369,8 +392,8 @@ void SpanSearch::nest(const What& what, const Limits& limits, Trials& trials) {
   bisect(std::move(open), what, limits, trials);
 }
 
-// True if nothing was found, or what takes a twentieth longer than twice the table's time for the
-// budget.
+// True if nothing was found, or if the best plan's extra time over keep is more than twice the
+// recompute time that the table predicts for the budget, plus a twentieth of the step.
 bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
   const std::int32_t slots = std::max(choices_.slots_of(limits.budget_bytes), least_slots({}));
   if (!tables_->table(0).fits(slots)) return false;
@@ -379,7 +402,8 @@ bool SpanSearch::is_far(const Limits& limits, const Trials& trials) const {
   return !best || best->step_ns - kept_.step_ns > near;
 }
 
-// Near the least memory fragments decide, and a lower level may need more.
+// Simulates evenly spaced slots of every table. Near the least memory fragments decide, and a plan
+// with fewer slots may need more memory.
 void SpanSearch::scan(const What& what, const Limits& limits, Trials& trials,
                       const Breadth& breadth) {
   const std::int32_t all = choices_.slots_of(limits.budget_bytes);

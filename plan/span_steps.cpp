@@ -30,7 +30,8 @@ SpanSteps::SpanRole SpanSteps::settled(std::size_t op, SpanRole place, bool open
   return place == SpanRole::kNext && !open ? SpanRole::kFirst : place;
 }
 
-// What follows stays as it is from where a span goes on as it did before, or does not.
+// Makes the step that gives `op` the role `place`. Later operators are adjusted, up to the first
+// one after which a span continues, or not, as before.
 SpanSteps::Step SpanSteps::step(const std::vector<SpanRole>& places, std::size_t op,
                                 SpanRole place) const {
   Step step;

@@ -1,11 +1,13 @@
-// The sets of spans that are one step from another: one operator begins a span, or is in it and
-// runs again, or is in it and kept, or is outside, and was something else before.
+// The neighbourhood of the local searches (span_climb.cpp, span_walk.cpp): the sets of spans that
+// differ from a given set in the role of one operator. An operator is outside all spans, or the
+// first of a span, or a later one, or in a span and kept.
 //
-// What spans.h of formats says of a plan's spans holds for them: they are in order, and none parts
-// what runs together. A kept operator that begins a span is outside as well, and is written so.
+// The sets keep the rules of a plan's spans (formats/spans.h): spans are in order, and none splits
+// a group. A kept operator at the begin of a span has the same effect as one outside, and is
+// written as outside.
 //
-// There are some steps for each operator, and a step changes the operators beside it alone. So
-// steps are told as what they change, and a set of spans is made of the few that are tried.
+// A step is stored as the roles that it changes, because it changes only few operators. A full set
+// of spans is made only for the steps that are tried.
 #pragma once
 
 #include <cstddef>
@@ -20,24 +22,24 @@ namespace ferry::plan {
 
 class SpanSteps {
  public:
-  // Of an operator, as the choices have them: where it is.
+  // The role of an operator (of SpanChoices).
   enum class SpanRole : std::uint8_t { kOutside, kFirst, kNext, kKept };
   static bool runs(SpanRole place) { return place == SpanRole::kFirst || place == SpanRole::kNext; }
-  // Operators in their order, and where they are then.
+  // Operators in order, with their new roles.
   using Step = std::vector<std::pair<std::size_t, SpanRole>>;
 
   // The choices must outlive it.
   explicit SpanSteps(const SpanChoices& choices) : choices_(choices) {}
 
-  // By operator. The spans are a plan's of the program.
+  // Returns the role of each operator in a plan's spans.
   std::vector<SpanRole> places(const std::vector<PlanSpan>& spans) const;
-  // Each once, in the order of the operators.
+  // Returns all steps from these roles, without duplicates, in the order of the operators.
   std::vector<Step> from(const std::vector<SpanRole>& places) const;
-  // After a step; without names.
+  // Returns the spans after a step. The names of their operators are not set.
   std::vector<PlanSpan> spans(std::vector<SpanRole> places, const Step& step) const;
 
  private:
-  // What an operator's place comes to. `open`: a span may go on there.
+  // Returns the valid role nearest to `place`. `open` is true if a span may continue at `op`.
   SpanRole settled(std::size_t op, SpanRole place, bool open) const;
   bool goes_on(std::size_t op, SpanRole place) const {
     return place != SpanRole::kOutside && choices_.joins_next(op);

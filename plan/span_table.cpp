@@ -9,22 +9,32 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
+// Number of slots in which memory is counted. Larger: less rounding, a larger and slower table.
 constexpr std::int32_t kSlots = 2000;
-constexpr std::size_t kLongest = 160;      // of a span, in operators …
-constexpr std::size_t kChoices = 120'000;  // … or longer, while there are no more spans than so
-// In hundredths of a span's time, either way; of every third seed more. Little noise gives the
-// faster plans, much noise some that fit where no other does.
+// Bound on the length of a span, in operators. Larger: longer spans, more time. In a short forward
+// spans may be longer: up to kChoices divided by the number of operators.
+constexpr std::size_t kLongest = 160;
+constexpr std::size_t kChoices = 120'000;
+// Random noise on the time of a span, in percent either way: kMuchNoise for every third seed,
+// kNoise for the others. Little noise gives the faster plans; much noise gives some that fit where
+// no other plan does.
 constexpr std::int32_t kNoise = 15;
 constexpr std::int32_t kMuchNoise = 40;
-// Spans keep what is dearer than a quarter, a half and three quarters of all bytes, with what is
-// about as dear. Not those of a program with more operators, for its table would take long.
+// Limits on time for a byte are set at each quarter (1/kPrices) of all saved bytes, sorted by time
+// for a byte. Larger: more limits, so more spans and a slower table.
 constexpr std::int64_t kPrices = 4;
+// Programs with more operators have no such limits, because the table would take long.
 constexpr std::size_t kPriced = 4'000;
-constexpr std::size_t kLongestPriced = 64;  // of a span that keeps what is dear
-constexpr std::int64_t kPart = 8;  // of what an operator makes, or it does not run again for it
-constexpr sim::Time kUnits = 200'000'000;  // that all operators take, at most
+// Bound on the length, in operators, of a span with a limit. Larger: more spans, more time.
+constexpr std::size_t kLongestPriced = 64;
+// An operator is recomputed for a part of its results only if the part is at least 1/kPart of its
+// saved bytes. Larger: smaller parts are recomputed.
+constexpr std::int64_t kPart = 8;
+// Bound on the time of all operators together, in units of the table. Larger: finer times; sums
+// with noise must stay below SpanTable::kNever.
+constexpr sim::Time kUnits = 200'000'000;
 
-// What a byte costs that has to be made again, in ps; no bytes: nothing.
+// Returns the time of a recompute for a byte, in ps; 0 if there are no bytes.
 std::uint32_t price_of(sim::Time ns, std::int64_t bytes) {
   if (bytes <= 0) return 0;
   return static_cast<std::uint32_t>(
@@ -129,14 +139,15 @@ std::int64_t SpanChoices::made_bytes(std::size_t op) const {
   return bytes;
 }
 
-// What the span's nodes save of what it makes and does not keep has to be made again, and that
-// needs the operators which make it, from the last one on.
+// Computes what a span costs. The storages that the span makes and drops, and that its own nodes
+// save, must be recomputed. Going from the last operator to the first, it finds the operators that
+// are needed for this.
 SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, std::uint32_t price,
                                         Marks& marks) const {
   const std::uint32_t now = ++marks.now;
   Weighed found;
   bool first_runs = false, last_matters = false;
-  std::int64_t part = 0;  // retained of what operators make that run again for the rest
+  std::int64_t part = 0;  // retained bytes of operators that are recomputed for a part
   const auto hold = [&](std::uint32_t s) {
     if (model_.storages[s].saved || marks.held[s] == now) return;
     marks.held[s] = now;
@@ -146,12 +157,12 @@ SpanChoices::Weighed SpanChoices::weigh(std::size_t begin, std::size_t end, std:
     for (const std::uint32_t s : model_.operators[i].saves) {
       const std::uint32_t maker = model_.storages[s].maker;
       if (maker < begin || maker >= end || is_kept(maker, end, price)) continue;
-      if (model_.storages[s].last >= end) continue;  // it is retained
+      if (model_.storages[s].last >= end) continue;  // retained: read or saved after the span
       marks.needed[s] = now;
       last_matters |= i + 1 == end;
     }
   }
-  // A span that ended before the last reader would keep what that reads.
+  // A span that ended one operator earlier would retain what its last operator reads.
   const std::vector<std::uint32_t>& read_last = model_.operators[end - 1].reads;
   last_matters |= std::any_of(read_last.begin(), read_last.end(),
                               [&](std::uint32_t s) { return marks.needed[s] == now; });
@@ -187,7 +198,7 @@ void SpanChoices::add_from(std::size_t begin, Marks& marks) {
   const std::vector<ModelOperator>& all = model_.operators;
   if (!all[begin].again) return;
   std::int64_t made = 0, most = 0;
-  std::int32_t kept = 0;  // slots, if nothing ran again
+  std::int32_t kept = 0;  // slots if nothing were recomputed
   for (std::size_t end = begin + 1; end <= std::min(all.size(), begin + longest_); ++end) {
     const ModelOperator& last = all[end - 1];
     made += last.saved_bytes;

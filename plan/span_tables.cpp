@@ -17,7 +17,7 @@ SpanTables::SpanTables(const Program& program, const Hardware& hardware, const K
   for (const OperatorRange& range : operator_ranges(program)) {
     names_.push_back(std::get<Op>(forward[range.op].action).name);
   }
-  // Without prices the kinds are the same.
+  // Without limits on time for a byte, the two kinds are the same.
   const std::size_t second = choices_.has_prices() ? 1 : 0;
   make({0, second});
   for (const std::size_t number : {std::size_t{0}, second}) {
@@ -57,9 +57,9 @@ std::vector<PlanSpan> SpanTables::named(std::vector<PlanSpan> spans) const {
   return spans;
 }
 
-// A survey is half a simulation.
+// A survey takes about half the time of a simulation, so surveys are cached.
 SpanTables::Cuts SpanTables::cuts(const std::vector<std::vector<PlanSpan>>& all) {
-  using Known = std::map<std::vector<PlanSpan>, std::shared_ptr<const Outlined>>::iterator;
+  using Known = std::map<std::vector<PlanSpan>, std::shared_ptr<const Spanned>>::iterator;
   std::vector<Known> known, fresh;
   for (const std::vector<PlanSpan>& spans : all) {
     const auto [here, is_new] = known_.try_emplace(spans);
@@ -68,8 +68,7 @@ SpanTables::Cuts SpanTables::cuts(const std::vector<std::vector<PlanSpan>>& all)
   }
   in_parallel(fresh.size(), [&](std::size_t i) {
     Survey found = survey(program_, hardware_, fresh[i]->first, prepared_);
-    fresh[i]->second =
-        std::make_shared<const Outlined>(Outlined{{}, std::move(found), fresh[i]->first});
+    fresh[i]->second = std::make_shared<const Spanned>(Spanned{std::move(found), fresh[i]->first});
   });
   Cuts found;
   for (const Known& each : known) found.push_back(each->second);

@@ -1,9 +1,9 @@
-// The tables of a program's spans: without noise and with it, and of nested spans; and the surveys
-// of the spans that they gave. None of it depends on a budget or on the allocator, so searches
-// share it.
+// A cache of all tables of a program: span tables without and with noise, the table of nested
+// spans, and the surveys of the sets of spans that the tables returned. Nothing in it depends on a
+// budget or on the allocator, so all searches of a program share it.
 //
-// Tables have numbers. With each noise there are two kinds: of all spans, and of those that keep
-// nothing for its price.
+// A table's number is 2 * seed + kind. Kind 0 has all spans; kind 1 leaves out the spans that keep
+// expensive operators (`price`). Seed 0 has no noise.
 #pragma once
 
 #include <cstddef>
@@ -27,28 +27,28 @@ namespace ferry::plan {
 
 class SpanTables {
  public:
-  static constexpr std::size_t kKinds = 2;
+  static constexpr std::size_t kKinds = 2;  // kinds of tables for each seed
 
-  // The program and the hardware must outlive it; of the trace nothing need live on.
+  // The program and the hardware must outlive it; the trace need not.
   SpanTables(const Program& program, const Hardware& hardware, const KeepTrace& keep);
   SpanTables(const SpanTables&) = delete;
   SpanTables& operator=(const SpanTables&) = delete;
 
   const SpanChoices& choices() const { return choices_; }
   std::size_t operators() const { return choices_.operators(); }
-  const std::vector<std::string>& names() const { return names_; }  // of the operators
-  // Of all tables of a kind: noise on the times changes nothing of the memory.
+  const std::vector<std::string>& names() const { return names_; }  // of the program's operators
+  // The fewest slots that something fits in. All tables of a kind agree: noise is on times only.
   std::int32_t least_slots(std::size_t number) const { return least_slots_[number % kKinds]; }
 
-  // Makes those of the tables that are missing, on all processors.
+  // Makes the tables that are missing, on all processors.
   void make(const std::set<std::size_t>& numbers);
-  const SpanTable& table(std::size_t number);  // made where it is missing
-  const NestTable& nested();                   // the same
+  const SpanTable& table(std::size_t number);  // made at the first call
+  const NestTable& nested();                   // made at the first call
 
-  // With the names of the operators that they begin and end with.
+  // Adds the names of the first and the last operator to each span.
   std::vector<PlanSpan> named(std::vector<PlanSpan> spans) const;
-  // The program with these spans, surveyed.
-  using Cuts = std::vector<std::shared_ptr<const Outlined>>;
+  // Surveys the program with each set of spans, on all processors; known sets come from the cache.
+  using Cuts = std::vector<std::shared_ptr<const Spanned>>;
   Cuts cuts(const std::vector<std::vector<PlanSpan>>& all);
 
  private:
@@ -62,9 +62,9 @@ class SpanTables {
   std::shared_ptr<const sim::Prepared> prepared_;
   std::vector<std::string> names_;
   std::vector<std::int32_t> least_slots_;    // by kind
-  std::map<std::size_t, SpanTable> tables_;  // those that were asked for
+  std::map<std::size_t, SpanTable> tables_;  // by number
   std::optional<NestTable> nested_;
-  std::map<std::vector<PlanSpan>, std::shared_ptr<const Outlined>> known_;
+  std::map<std::vector<PlanSpan>, std::shared_ptr<const Spanned>> known_;
 };
 
 }  // namespace ferry::plan

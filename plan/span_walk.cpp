@@ -1,5 +1,7 @@
-// SpanSearch::walk: for a budget that nothing which was tried fits in, to what is a step away from
-// what came nearest (span_steps.h), and on from there.
+// SpanSearch::walk: best-first search over sets of spans. It takes the best set found so far,
+// simulates random neighbours of it (span_steps.h), and repeats. It runs if no plan fits the
+// budget, or if the forward has few operators; on small forwards it reaches all sets of spans. It
+// ignores nested spans and moves nothing.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -13,14 +15,21 @@
 namespace ferry::plan {
 namespace {
 
-// A walk tries so many sets of spans, times operators, and of what is a step from one not more.
+// Bound on the sets of spans that one search simulates: kWalked divided by the number of operators
+// and by the simulated steps of a candidate, at most kWalkedMost. Larger: more plans are found, in
+// more time.
 constexpr std::size_t kWalked = 64'000;
 constexpr std::size_t kWalkedMost = 1'024;
+// Bound on the neighbours of one set that are simulated. Larger: a wider search, with fewer sets
+// expanded.
 constexpr std::size_t kStepsMost = 64;
-constexpr std::size_t kFewWalked = 48;  // operators: a walk goes on where something fits
+// With at most so many operators, the search runs even if a plan fits. Larger: larger programs are
+// searched this way too, in more time.
+constexpr std::size_t kFewWalked = 48;
 
-// What a walk has come to: sets of spans, of which nothing moves, the nearest first. Of equals the
-// one that was met first.
+// The priority queue of the search: sets of spans without offload. The first set is the fastest one
+// that fits; if none fits, the one that reserves the least. Ties go to the set that was added
+// first.
 class Nearest {
  public:
   using Spans = std::vector<PlanSpan>;
@@ -60,13 +69,13 @@ void SpanSearch::walk(const What& what, const Limits& limits, Trials& trials) {
   for (const Tried& each : trials.all()) {
     const Candidate& candidate = each.candidate;
     if (!each.done || candidate.options || candidate.trl) continue;
-    const Outlined* const own = candidate.outlined.get();
+    const Spanned* const own = candidate.spanned.get();
     const bool recomputes = std::ranges::count(candidate.mix.recompute, true) > 0;
     if (own && std::ranges::any_of(own->spans, nests)) continue;
     if (!recomputes) nearest.add(own ? own->spans : std::vector<PlanSpan>(), each.cost);
   }
   std::mt19937_64 draws(all);
-  // To say what was found so far all trials are looked at, and a walk tries few at a time.
+  // The progress text looks at all trials, and a round has few. So it is renewed only now and then.
   std::string words = what();
   std::size_t told = 0, tried = 0;
   const std::size_t steps_each = std::max<std::size_t>(problem_.tried_steps(), 1);
@@ -81,7 +90,7 @@ void SpanSearch::walk(const What& what, const Limits& limits, Trials& trials) {
       steps.pop_back();
       if (!nearest.knows(spans)) next.push_back(std::move(spans));
     }
-    left -= std::max<std::size_t>(next.size(), 1);  // to look around costs something, too
+    left -= std::max<std::size_t>(next.size(), 1);  // so the loop ends if all neighbours are known
     const SpanTables::Cuts found = tables_->cuts(next);
     std::vector<Candidate> tries;
     for (const auto& cut : found) tries.push_back(moving(0, 0, cut));

@@ -24,7 +24,7 @@ CodeId forward_of(const Program& program) {
   return step->call.code;
 }
 
-// The storages of a frame, by slot, as saving would keep them.
+// Counts the storages that statements save, as autograd would save them.
 class SavedStorages {
  public:
   explicit SavedStorages(const Program& program) : program_(program) {}
@@ -35,7 +35,8 @@ class SavedStorages {
   };
   using Frame = std::map<Slot, Storage>;
 
-  // The new bytes that statements [begin, end) save. Results of calls are made there.
+  // Returns the bytes of storages that statements [begin, end) save and that were not saved before.
+  // Storages that a call makes are counted at the call.
   std::int64_t save(const Code& code, std::size_t begin, std::size_t end, Frame& frame) {
     std::int64_t bytes = 0;
     for (std::size_t i = begin; i < end; ++i) {
@@ -63,7 +64,7 @@ class SavedStorages {
   std::int64_t save(const std::vector<Slot>& slots, const Frame& frame) {
     std::int64_t bytes = 0;
     for (const Slot slot : slots) {
-      const auto found = frame.find(slot);  // none: a global, or an edge only
+      const auto found = frame.find(slot);  // not found: a global, or only a graph edge
       if (found != frame.end() && saved_.insert(found->second.number).second) {
         bytes += found->second.bytes;
       }
@@ -98,7 +99,7 @@ class SavedStorages {
   std::set<std::size_t> saved_;
 };
 
-// Includes its gradient and the optimizer's state.
+// Returns the bytes of a parameter with its gradient and the optimizer's state.
 std::int64_t parameter_bytes(const Program& program, Slot slot, sim::Optimizer optimizer) {
   const Global& global = program.globals[slot];
   const std::int64_t bytes = hull(program.types[global.type]).end_bytes;
@@ -171,11 +172,11 @@ std::vector<std::size_t> even_stages(const std::vector<std::int64_t>& costs, std
     limit = std::max(limit, before[at + size] - before[at]);
     at += size;
   }
-  // Scaled down so that squares fit.
+  // Costs are scaled down so that sums of squares fit into 64 bits.
   const std::int64_t part = before.back() / 1'000'000 + 1;
-  constexpr std::int64_t kNever = std::int64_t{1} << 62;
+  constexpr std::int64_t kNever = std::int64_t{1} << 62;  // no division is possible
   using Row = std::vector<std::int64_t>;
-  std::vector<Row> least(stages + 1, Row(units + 1, kNever));  // of first units, by stages
+  std::vector<Row> least(stages + 1, Row(units + 1, kNever));  // least squares, by stages and units
   std::vector<std::vector<std::size_t>> last(stages + 1, std::vector<std::size_t>(units + 1));
   least[0][0] = 0;
   for (std::size_t s = 1; s <= stages; ++s) {

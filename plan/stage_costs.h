@@ -1,5 +1,5 @@
-// The costs of a program's units to a pipeline stage, for balancing: an estimate made without a
-// run.
+// Estimates the time and memory of a program's units, without a simulation, and divides the units
+// into balanced pipeline stages.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 
 namespace ferry::plan {
 
-// Nanoseconds of a forward and a backward: an op takes as long as its kernel or, if longer, as the
-// host takes to launch it. Recomputes of the program's own checkpoints are left out.
+// Returns the time of each unit's forward and backward, in ns. An operator takes as long as its
+// kernel or, if longer, as its launch by the host. Recomputes of checkpoints are not counted.
 std::vector<std::int64_t> unit_times(const Program& program, const std::vector<StageUnit>& units,
                                      const Hardware& hardware);
 
-// Bytes of the storages that the unit is the first to save, once for each of `alive` micro-batches
-// (a checkpoint of the program's own saves its inputs); plus the parameters that it is the first to
-// use, with their gradients and the optimizer's state.
+// Returns the bytes of each unit: the storages that it is the first to save, for each of `alive`
+// micro-batches (a checkpoint saves its inputs), and the parameters that it is the first to use,
+// with their gradients and the optimizer's state.
 std::vector<std::int64_t> unit_bytes(const Program& program, const std::vector<StageUnit>& units,
                                      sim::Optimizer optimizer, std::size_t alive);
 
-// The number of units of each stage: the most expensive stage costs as little as possible
-// (shared/pipeline/balance.h), and among equals the stages are most alike (the least sum of
-// squares), so that a stage which waits for the largest one needs no more memory than it must.
-// Throws what balance throws.
+// Returns the number of units of each stage. The most expensive stage costs as little as possible
+// (shared/pipeline/balance.h). Among such divisions it takes the one with the least sum of squares,
+// so that the smaller stages are equal too and need no more memory than necessary. Throws what
+// `balance` throws.
 std::vector<std::size_t> even_stages(const std::vector<std::int64_t>& costs, std::size_t stages);
 
 }  // namespace ferry::plan

@@ -1,4 +1,4 @@
-// Lets the user stop a run, by an exception.
+// Lets the user stop a search or a simulation, by an exception.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace ferry::plan {
 
-// Thrown when `stop` returned true. It is no error; only the code that passed `stop` catches it.
+// Thrown when `stop` returned true. It is no error: only the code that passed `stop` catches it.
 struct Stopped {};
 
 // An empty function never stops. It is called on the threads that simulate.
@@ -18,7 +18,7 @@ inline void throw_if(const Stop& stop) {
   if (stop && stop()) throw Stopped();
 }
 
-// A consumer that ends its run at a kernel: other operations may come from destructors, which must
+// Ends its simulation at the next kernel. Other operations may come from destructors, which must
 // not throw.
 class StopsRun final : public StreamOpConsumer {
  public:

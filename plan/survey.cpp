@@ -13,7 +13,7 @@
 namespace ferry::plan {
 namespace {
 
-// Hooks that record each tensor and leave it in place; segments run without a checkpoint.
+// Hooks that record each saved tensor and leave it in place. Segments run without a checkpoint.
 class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
  public:
   Surveyor(const Program& program, sim::Tape& tape) : tape_(tape) {
@@ -26,7 +26,7 @@ class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
 
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) override {
     if (forwards != 1) return nullptr;
-    // What a replay begins from is saved by no node.
+    // No node saves the inputs of a replay.
     const std::string_view node = tape_.saving_node();
     (inputs_ ? *inputs_ : found.packs).push_back(describe(node.empty() ? "replay" : node, tensor));
     return nullptr;
@@ -47,7 +47,7 @@ class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
   }
 
   int forwards = 0;
-  std::uint32_t kernels = 0;  // so far
+  std::uint32_t kernels = 0;  // number of kernels so far
   Survey found;
 
  private:
@@ -74,7 +74,7 @@ class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
     segment.whole = whole;
     segment.first = found.packs.size();
     segment.kernels = kernels;
-    // Saved as a checkpoint would save it: hooks do not see it if an exclusion hides them.
+    // Save the inputs as a checkpoint would. Hooks do not see them if an exclusion hides the hooks.
     inputs_ = &segment.inputs;
     for (const sim::Value& input : inputs) tape_.autograd().save(input);
     inputs_ = nullptr;
@@ -91,12 +91,13 @@ class Surveyor final : public Hooks<sim::Tensor>, public sim::SegmentRunner {
   std::vector<std::uint64_t> exempt_;
   std::map<std::uint64_t, std::uint64_t> groups_;
   std::vector<PackedTensor>* inputs_ = nullptr;  // set while a segment's inputs are saved
-  bool inside_ = false;                          // within a segment
+  bool inside_ = false;                          // true within a segment
 };
 
+// Thrown to end the run early: everything has been surveyed.
 struct Surveyed {};
 
-// Counts kernels, and may end the run where its first backward begins.
+// Counts kernels. If `stops`, it ends the run when the first backward begins.
 class Counter final : public StreamOpConsumer {
  public:
   explicit Counter(bool stops) : stops_(stops) {}
@@ -116,8 +117,8 @@ class Counter final : public StreamOpConsumer {
   std::optional<sim::SimAutograd> autograd_;
 };
 
-// Nothing of the first forward is packed once a backward has begun: only main goes backward, and up
-// to its next call it makes no further node, and backward makes none.
+// True if the first forward saves nothing more after a backward has begun: only main runs backward,
+// backward makes no graph, and main makes no node between the backward and its next call.
 bool ends_at_first_backward(const Program& program) {
   for (CodeId id = 0; id < program.codes.size(); ++id) {
     if (id == program.main) continue;
@@ -140,8 +141,8 @@ bool ends_at_first_backward(const Program& program) {
   return true;
 }
 
-// Runs the program up to where nothing more is packed. `spans`: null, and segments are surveyed; or
-// they run as a step runs them.
+// Runs the program until nothing more is saved. With `spans` null it surveys segments. Otherwise it
+// surveys the spans, and segments run as in a step.
 Survey surveyed(const Program& program, const Hardware& hardware,
                 const std::vector<PlanSpan>* spans, std::shared_ptr<const sim::Prepared> prepared) {
   const sim::Roofline times(hardware);
@@ -163,7 +164,7 @@ Survey surveyed(const Program& program, const Hardware& hardware,
     const HooksGuard<sim::SimAutograd> guard(tape.autograd(), surveyor);
     tape.run();
   } catch (const Surveyed&) {
-    // What is left of the step packs nothing that is surveyed.
+    // The rest of the step saves nothing that is surveyed.
   }
   tape.drop_frames();
   return std::move(surveyor->found);

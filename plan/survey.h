@@ -1,4 +1,5 @@
-// Lists the choices in a program: the tensors that its first forward saves, and its segments.
+// A survey lists the choices that a plan can make in a program: the tensors that its first forward
+// saves, and its segments. It simulates the program as far as needed.
 #pragma once
 
 #include <cstddef>
@@ -14,24 +15,25 @@
 
 namespace ferry::plan {
 
+// A saved tensor.
 struct PackedTensor {
   std::string node;
   Layout layout;
-  std::uint64_t group = 0;         // the storage, numbered in order of first packs
-  std::uint64_t storage = 0;       // the same, as the machine numbers it in any run of the program
+  std::uint64_t group = 0;         // number of its storage, in order of first saves
+  std::uint64_t storage = 0;       // the storage's number in the machine: equal in all runs
   std::int64_t storage_bytes = 0;  // bytes of the whole storage
   bool global = false;             // true for parameters, buffers and inputs
   bool exempt = false;             // true for parameters and buffers: the offloader leaves them
-  std::uint32_t kernels = 0;       // of the step, before it
+  std::uint32_t kernels = 0;       // number of kernels of the step before this save
 };
 
-// A call that may be a checkpoint. Calls inside it are no segments of their own.
+// A call that may be a checkpoint. Calls inside it are not segments.
 struct SurveyedSegment {
-  std::vector<PackedTensor> inputs;  // saved by a checkpoint, seen by the hooks
-  bool whole = false;                // reentrant: it recomputes all that it saves, or nothing
-  std::size_t first = 0;             // its first pack, in the survey
+  std::vector<PackedTensor> inputs;  // the inputs that a checkpoint saves and hooks see
+  bool whole = false;                // reentrant: it recomputes all of its saves, or none
+  std::size_t first = 0;             // its saves are Survey::packs [first, end)
   std::size_t end = 0;
-  std::uint32_t kernels = 0;  // of the step, before it
+  std::uint32_t kernels = 0;  // number of kernels of the step before it
 };
 
 struct Survey {
@@ -41,9 +43,10 @@ struct Survey {
 };
 
 Survey survey(const Program& program, const Hardware& hardware);
-// Of a program without segments, with spans of operators: what its spans do not make again, and
-// what their replays begin from, as hooks around the spans see it. `prepared`: of the program on
-// this hardware, without kernels' memory, for several surveys; null: it is made.
+// Surveys a program with spans of operators. It has no segments; the saved tensors are those that
+// hooks around the spans see: what the spans do not recompute, and the inputs of their replays.
+// `prepared` is the prepared program on this hardware, without kernels' memory, which several
+// surveys can share; null: it is made.
 Survey survey(const Program& program, const Hardware& hardware, const std::vector<PlanSpan>& spans,
               std::shared_ptr<const sim::Prepared> prepared = nullptr);
 

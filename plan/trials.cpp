@@ -10,19 +10,19 @@
 #include <utility>
 
 #include "formats/decision_log.h"
-#include "formats/outline.h"
 #include "sim/field/stash.h"
 
 namespace ferry::plan {
 namespace {
 
-// Simulated together before the next ones are judged by what they took.
+// Candidates that are simulated together before the results rule out others. Larger: better use of
+// many processors, more candidates simulated.
 constexpr std::size_t kBatch = 8;
-// Batches in a row that need no less memory than what is known, where nothing fits: those of the
-// lowest floors come first, and none follow then.
+// Bound on batches in a row without improvement, if the search may end early (`sieve`). Candidates
+// with the lowest floors come first. Larger: the search ends later.
 constexpr std::size_t kInVain = 8;
 
-// True if no cost that the floor allows could be picked before the best.
+// True if no candidate with this floor could be picked instead of the best.
 bool rules_out(const Cost& best, const Floor& floor, const Limits& limits) {
   if (best.fails || is_useless(best, limits)) return false;
   const bool cannot_fit = floor.bytes > limits.budget_bytes;
@@ -77,16 +77,13 @@ sim::Simulation Problem::run(const Candidate& candidate, const How& how) const {
   options.trace = how.trace;
   options.recorder = how.recorder;
   options.memory = how.memory;
-  if (!candidate.outlined) {
+  if (!candidate.spanned) {
     options.prepared = prepared_program;
     return sim::simulate(program, hardware, options);
   }
-  options.spans = candidate.outlined->spans;
-  if (candidate.outlined->modules.empty()) {
-    options.prepared = prepared_whole;
-    return sim::simulate(whole, hardware, options);
-  }
-  return sim::simulate(outline(whole, candidate.outlined->modules), hardware, options);
+  options.spans = candidate.spanned->spans;
+  options.prepared = prepared_whole;
+  return sim::simulate(whole, hardware, options);
 }
 
 Cost Tried::within(const Limits& limits) const {
@@ -111,11 +108,7 @@ std::string Trials::key(const Candidate& candidate) const {
     if (candidate.options->offload.empty()) key += "all";
   }
   if (candidate.trl) key += "TRL";
-  const Outlined* own = candidate.outlined.get();
-  for (const std::string& module : own ? own->modules : std::vector<std::string>()) {
-    key += module + "\n";
-  }
-  if (own) key += key_of(own->spans);
+  if (candidate.spanned) key += key_of(candidate.spanned->spans);
   const auto segments = segment_plan(problem_.survey_of(candidate), candidate.mix);
   for (const SegmentPlan& segment : segments->segments) {
     key += segment.checkpoint ? 'r' : '-';
@@ -176,7 +169,7 @@ std::vector<Trials::Found> Trials::found(const std::vector<Tried*>& all, const L
   return found;
 }
 
-// Those of which it is not known yet.
+// Simulates the trials at a capacity, except those whose result there is known.
 void Trials::run_at(std::string_view what, const std::vector<Tried*>& trials,
                     std::int64_t capacity) {
   std::vector<Tried*> fresh;
@@ -191,7 +184,7 @@ void Trials::run_at(std::string_view what, const std::vector<Tried*>& trials,
     const Cost cost = problem_.cost(each.candidate, capacity);
     if (cost.fails) return;
     each.at.at(capacity) = cost;
-    // What it takes with more memory is known.
+    // Keep the known cost with more memory.
     if (each.done && (each.capacity == 0 || each.capacity > capacity)) return;
     each.cost = cost;
     each.capacity = capacity;
@@ -222,7 +215,7 @@ std::vector<Tried*> Trials::some_of(std::string_view what, const std::vector<Can
   return all;
 }
 
-// Uses all processors. The results do not depend on their number.
+// Runs the trials on all processors. The results do not depend on the number of processors.
 void Trials::simulate(std::string_view what, const std::vector<Tried*>& trials, std::size_t before,
                       std::size_t whole, const Run& run) const {
   std::atomic<std::size_t> next = 0;
@@ -262,7 +255,7 @@ std::map<std::size_t, Cost> Trials::sieve(std::string_view what,
     order.push_back(i);
   }
   const auto cannot_fit = [&](std::size_t i) { return floors[i].bytes > limits.budget_bytes; };
-  // Those that may fit by time, then the others by memory.
+  // First those that may fit, by time; then the others, by memory.
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     const auto rank = [&](std::size_t i) {
       return std::pair(cannot_fit(i), cannot_fit(i) ? floors[i].bytes : floors[i].step_ns);

@@ -1,9 +1,10 @@
-// The problem of a plan, and all candidates that were simulated for it, with their costs: whatever
-// search asks, and for whatever budget, each is simulated once. What was tried for one budget is
-// known for every other.
+// The planning problem, and a store of all candidates that were simulated for it, with their costs.
+// Each candidate is simulated only once with unlimited memory, and once at each capacity: all
+// searches and all budgets share the store.
 //
-// A search that wants the fastest of many has most of them ruled out by their floors (floors.h).
-// Which ones are simulated does not depend on the number of processors.
+// When a search wants the fastest of many candidates, floors (floors.h) rule out most of them.
+// Simulations use all processors. Which candidates are simulated does not depend on the number of
+// processors.
 #pragma once
 
 #include <algorithm>
@@ -29,30 +30,29 @@
 
 namespace ferry::plan {
 
-// The problem to plan: the program, cut at its segments.
+// The planning problem: the program, the card, the training and the allocator.
 struct Problem {
-  const Program& whole;
-  Program program;
+  const Program& whole;  // as given
+  Program program;       // with its segments as calls
   const Hardware& hardware;
   sim::Training training;
   Survey survey;
-  bool spans = true;    // plans may have spans of operators,
-  bool modules = true;  // and modules as segments
+  bool spans = true;  // plans may have spans of operators
   AllocConf alloc_conf = {};
   std::optional<std::int64_t> workspace_bytes = {};
-  sim::Time optimizer_ns = 0;  // of a step; whole trainings tell it
+  sim::Time optimizer_ns = 0;  // the optimizer's time in a step, known from a whole training
   Judged judged = Judged::kReserved;
   OffloadAll offload_all = OffloadAll::kTrl;
-  // Of the two programs on the hardware; null: each run makes it.
+  // The two programs, prepared for the hardware; null: each run prepares its program.
   std::shared_ptr<const sim::Prepared> prepared_whole = nullptr;
   std::shared_ptr<const sim::Prepared> prepared_program = nullptr;
 
   const Survey& survey_of(const Candidate& candidate) const {
-    return candidate.outlined ? candidate.outlined->survey : survey;
+    return candidate.spanned ? candidate.spanned->survey : survey;
   }
   struct How {
-    bool whole = false;             // all steps of the training; else those that are tried
-    std::int64_t device_bytes = 0;  // capacity; 0: unlimited
+    bool whole = false;             // true: all steps of the training; false: tried_steps()
+    std::int64_t device_bytes = 0;  // the device's capacity; 0: unlimited
     bool check = false;
     std::vector<StreamOpConsumer*> consumers = {};
     sim::StepTrace* trace = nullptr;
@@ -60,8 +60,9 @@ struct Problem {
     MemorySnapshot* memory = nullptr;
   };
   sim::Simulation run(const Candidate& candidate, const How& how) const;
-  // So many steps are run of a candidate, and the last one judged: the third of a training is as
-  // those that follow. 0, as in sim::Training: then what the optimizer takes is added.
+  // The number of steps that are simulated for a candidate; the last one is judged. The third step
+  // of a training is like all later ones. 0, as in sim::Training, is one step without an optimizer;
+  // `cost` then adds optimizer_ns.
   std::size_t tried_steps() const { return std::min(training.steps, sim::kSteadyStep); }
   bool is_training() const { return tried_steps() > 1; }
   Cost cost(const Candidate& candidate, std::int64_t device_bytes = 0) const {
@@ -73,15 +74,15 @@ struct Problem {
 
 struct Tried {
   Candidate candidate;
-  Cost cost;                  // with unlimited memory,
-  std::int64_t capacity = 0;  // or, if this is not 0, with so much
-  bool done = false;          // not while it runs, nor if it was stopped
-  // Its steps at capacities; none: it did not run.
+  Cost cost;                  // at `capacity`
+  std::int64_t capacity = 0;  // 0: unlimited
+  bool done = false;          // `cost` is known; false while it runs, and if it was stopped
+  // Costs at capacities; no value: it does not run there.
   std::map<std::int64_t, std::optional<Cost>> at = {};
 
-  // As the limits have it. What would reserve more than the budget may run at it, by giving back
-  // what the pool has cached: then it needs no more than the largest capacity at which it was seen
-  // to, and takes as long as there.
+  // Returns the cost under these limits. A candidate that would reserve more than the budget may
+  // still run there, if the allocator frees its cache. Then the cost is that at the largest known
+  // capacity within the budget, and this capacity counts as its reserved memory.
   Cost within(const Limits& limits) const;
 };
 
@@ -96,27 +97,29 @@ class Trials {
         progress_(std::move(progress)),
         stop_(std::move(stop)) {}
 
-  // Throws Stopped, as does the next one; what was done by then is in all().
+  // Simulates the candidates with unlimited memory. `what` is the text for the progress callback.
+  // All functions that simulate throw Stopped; what was done by then is in all().
   std::vector<Cost> of(std::string_view what, const std::vector<Candidate>& candidates);
   struct Found {
     const Tried* tried;
-    Cost cost;  // of `unlimited` with unlimited memory, else as the limits have it
+    Cost cost;  // from `unlimited`: with unlimited memory; else under the limits
   };
   std::vector<Found> unlimited(std::string_view what, const std::vector<Candidate>& candidates);
-  // Those that would reserve more than the budget, and may be faster than all that are known, run
-  // at the budget's capacity as well.
+  // Does the same as `unlimited`. Candidates that would reserve more than the budget, and may be
+  // faster than the best known one, also run at the budget's capacity.
   std::vector<Found> within(std::string_view what, const std::vector<Candidate>& candidates,
                             const Limits& limits);
-  // Where it is known that something fits, they run at the budget's capacity alone: half the work,
-  // but of what does not run there nothing is learned, nor what the others take where there is
-  // more. Else as `within`.
+  // If a fitting candidate is known, runs these at the budget's capacity only. This is half the
+  // work, but candidates that fail there give no cost, and no cost with more memory is known. If
+  // none is known, as `within`.
   std::vector<Found> at_budget(std::string_view what, const std::vector<Candidate>& candidates,
                                const Limits& limits);
-  // The candidate that pick_fastest would pick of the costs of all.
+  // Returns the index of the candidate that pick_fastest would pick. Floors spare simulations.
   std::size_t fastest(std::string_view what, const std::vector<Candidate>& candidates,
                       const Limits& limits);
-  // Tries those that could be picked before what all() has; where nothing fits, or not `all_of`
-  // them are asked for, until many in a row are no better. `floors`: theirs for any budget.
+  // Simulates the candidates that could be better than the best known one. It ends early, after
+  // many simulations in a row without improvement, if `all_of` is false or if nothing fits.
+  // `floors` are the candidates' floors for any budget.
   void try_better(std::string_view what, const std::vector<Candidate>& candidates,
                   const std::vector<Floor>& floors, const Limits& limits, bool all_of = true);
 
@@ -124,23 +127,25 @@ class Trials {
     return floors_.of(candidate, problem_.survey_of(candidate), limits.budget_bytes);
   }
   std::vector<Floor> floors_for_any_budget(const std::vector<Candidate>& candidates) const;
-  // Equal for equal candidates.
+  // Returns a text that is equal for equal candidates.
   std::string key(const Candidate& candidate) const;
-  // In the order in which they were first asked for.
+  // All candidates, in the order in which they were first requested. Pointers to them stay valid.
   const std::deque<Tried>& all() const { return tried_; }
-  // The one of them that pick_fastest would pick of those whose plan the core can carry out; null:
+  // The one that pick_fastest would pick, among those whose plan the core can carry out; null:
   // there is none.
   const Tried* best(const Limits& limits) const;
-  // Its cost as the limits have it; none: nothing that fits is known.
+  // The cost of best() under the limits; no value: no fitting candidate is known.
   std::optional<Cost> fitting(const Limits& limits) const;
 
  private:
-  // Those of the candidates that were simulated, by number. `best`: known before; null: nothing.
+  // Simulates the candidates that floors do not rule out, in order of their floors. Returns the
+  // costs of those simulated, by index. `best` is the best known cost, or null.
   std::map<std::size_t, Cost> sieve(std::string_view what, const std::vector<Candidate>& candidates,
                                     const Limits& limits, const Cost* best, bool all_of);
   Tried* known(const Candidate& candidate);
   static std::vector<Found> found(const std::vector<Tried*>& all, const Limits& limits);
-  // Some candidates of `whole`, of which so many came `before`.
+  // Simulates candidates with unlimited memory. For the progress: they are a part of `whole`
+  // candidates, and `before` of these are done.
   std::vector<Tried*> some_of(std::string_view what, const std::vector<Candidate>& candidates,
                               std::size_t before, std::size_t whole);
   void run_at(std::string_view what, const std::vector<Tried*>& trials, std::int64_t capacity);

@@ -7,7 +7,7 @@
 namespace ferry::plan {
 namespace {
 
-// Disjoint, in order.
+// Ranges of bytes [begin, end): disjoint, in order.
 using Extents = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 std::int64_t bytes_of(const Extents& extents) {
@@ -41,7 +41,7 @@ Turns::Turns(const KeepTrace& trace, const Hardware& hardware) : absences(trace.
   for (std::int64_t& bytes : needed) bytes += trace.held_bytes;
 }
 
-// One engine runs the kernels, in order, each after its launch.
+// The device runs one kernel at a time, in order, each after its launch by the host.
 void Turns::schedule(const KeepTrace& trace, sim::Time launch_ns) {
   sim::Time launched = 0;
   for (const TracedKernel& kernel : trace.kernels) {
@@ -54,9 +54,9 @@ void Turns::schedule(const KeepTrace& trace, sim::Time launch_ns) {
   for (std::size_t i = trace.kernels.size(); i-- > 0;) rest[i] = after += trace.kernels[i].ns;
 }
 
-// A storage is needed from its making to the last kernel that reads it through a name in the code;
-// what only saved tensors lead to may be absent between its readers. What backward makes is never
-// saved.
+// Adds a storage. Every plan has it in memory from the kernel that makes it to the last kernel that
+// uses it through a name in the code. After that only saved tensors refer to it, and it may be
+// absent between its readers. What backward makes is never saved, so it is never absent.
 void Turns::add(const KeepTrace& trace, std::size_t number) {
   const TracedStorage& storage = trace.storages[number];
   if (storage.maker == TracedStorage::kNobody) return;
@@ -71,12 +71,13 @@ void Turns::add(const KeepTrace& trace, std::size_t number) {
   if (saves) add_saved(storage, last + 1, absences[number]);
 }
 
-// From the last reader to the first: between two, what is read later may be absent; at a reader,
-// what it does not read.
+// Adds the absences of a saved storage after the kernel `from`. Goes from the last reader to the
+// first: between two readers, all bytes that are read later may be absent; at a reader, those that
+// it does not read itself.
 void Turns::add_saved(const TracedStorage& storage, std::uint32_t from,
                       std::vector<Absence>& absent) {
   Extents later;
-  std::uint32_t until = 0;  // up to this kernel, `later` may be absent
+  std::uint32_t until = 0;  // `later` may be absent before this kernel
   const auto add = [&](std::uint32_t begin, std::uint32_t end, std::int64_t bytes) {
     if (begin < end && bytes != 0) absent.push_back({begin, end, bytes});
   };

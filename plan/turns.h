@@ -1,12 +1,13 @@
-// The turns of a step: kernel by kernel, when the host issues it, what is in memory in every plan.
-// Bounds are built on it: of all plans (lower_bound.h), and of one before it is simulated
-// (floors.h). docs/lower-bound.md has the words and proves what is said here.
+// Lower bounds on time and memory at each kernel of a step; they hold for every plan. The bound
+// over all plans (lower_bound.h) and those of single candidates (floors.h) are built on them. Entry
+// k of a vector describes the moment when the host issues kernel k. docs/explanation/lower-bound.md
+// calls this moment turn k, and proves what is said here.
 //
-//     kernels before the turn            the turn, and the kernels after it
-//     no plan begins it before `begins`  all of them still run: `rest`
+//     the kernels before k             kernel k, and the kernels after it
+//     k cannot begin before `begins`   all of them still run: `rest`
 //
-// Of each storage that the forward made some bytes may be absent at some turns: those that only
-// saved tensors lead to, between two that read them.
+// Some bytes of a storage that the forward made may be absent at some kernels: if only saved
+// tensors refer to the storage, a plan may drop it between two kernels that read it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace ferry::plan {
 
-// At the turns [begin, end) so many bytes of a storage may be absent.
+// At the kernels [begin, end), `bytes` bytes of a storage may be absent.
 struct Absence {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
@@ -28,11 +29,11 @@ struct Turns {
   // The trace must not fail, and the program must be within the proof (outside_proof).
   Turns(const KeepTrace& trace, const Hardware& hardware);
 
-  std::vector<sim::Time> begins;
-  std::vector<sim::Time> rest;
-  std::vector<std::int64_t> needed;            // bytes in every plan
+  std::vector<sim::Time> begins;               // no plan begins the kernel earlier
+  std::vector<sim::Time> rest;                 // the time of the kernel and of all after it
+  std::vector<std::int64_t> needed;            // bytes that every plan has in memory
   std::vector<std::vector<Absence>> absences;  // by storage of the trace
-  sim::Time compute_ns = 0;                    // the end of the last kernel, with memory enough
+  sim::Time compute_ns = 0;                    // the end of the last kernel if memory is sufficient
 
  private:
   void schedule(const KeepTrace& trace, sim::Time launch_ns);

@@ -9,13 +9,13 @@
 namespace ferry::plan {
 namespace {
 
-// A training that is planned in place of the one that was asked for.
+// A changed training, which is planned instead of the requested one.
 struct Other {
   Program program;
   PlanRequest request;
 };
 
-// False: the way is not one of this training.
+// Applies the change. Returns false if it does not apply to this training.
 bool take(WayKind kind, Other& other) {
   sim::Training& training = other.request.training;
   const bool has_optimizer = training.optimizer != sim::Optimizer::kNoOptimizer;
@@ -50,7 +50,8 @@ bool is_better(const Way& a, const Way& b) {
   return std::pair(!a.fits, a.least_bytes) < std::pair(!b.fits, b.least_bytes);
 }
 
-// The way that needs the least; none: nothing runs, or the search was stopped.
+// Plans the changed training and returns the policy that needs the least memory; no value: nothing
+// runs, or the search was stopped.
 std::optional<Way> least(WayKind kind, const Other& other, const Hardware& hardware) {
   std::optional<Way> found;
   const PlanResult result = plan(other.program, hardware, other.request);
@@ -63,7 +64,8 @@ std::optional<Way> least(WayKind kind, const Other& other, const Hardware& hardw
   return found;
 }
 
-// The request, of the policies that need the least memory and are planned at once.
+// Returns the request with only the policies that need the least memory. They need no search over
+// spans, so they are planned quickly.
 PlanRequest plain_request(const Program& program, const PlanRequest& request) {
   PlanRequest plain;
   plain.budget_bytes = request.budget_bytes;
@@ -94,7 +96,7 @@ Ways ways_to_fit(const Program& program, const Hardware& hardware, const PlanReq
   Other taken{program, plain_request(program, request)};
   const auto gives = [&](const std::optional<Way>& way, std::int64_t before) {
     const std::int64_t missing = before - request.budget_bytes;
-    // Where nothing is missing on the device, it is the host's memory that does not do.
+    // If the device lacks nothing, the host's memory is too small, and only a fit helps.
     return way && (way->fits || (missing > 0 && (before - way->least_bytes) * 20 >= missing));
   };
   const auto on_top = [&](WayKind kind) -> std::optional<Way> {

@@ -1,5 +1,7 @@
-// What would bring a training into a budget that no plan fits. Each way is planned, as the training
-// itself is, with the two policies that need the least memory.
+// Finds changes to a training that would bring it into a budget that no plan fits: a policy, a
+// fused optimizer, a sliced loss, expandable segments, an optimizer without state. Each change is
+// planned like the training itself, with the policies that need the least memory (`offload`, and
+// `checkpoint-offload` if there are segments). Hazards are not checked.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +16,38 @@
 namespace ferry::plan {
 
 enum class WayKind : std::uint8_t {
-  kPolicy,      // a policy that was not asked for
+  kPolicy,      // a policy that was not requested
   kFused,       // the optimizer's fused implementation, which has no temporaries
-  kSlicedLoss,  // sliced_loss.h
+  kSlicedLoss,  // the loss in slices (sliced_loss.h)
   kExpandable,  // PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: fewer fragments
-  kNoState,     // an optimizer without state, SGD: another training
+  kNoState,     // SGD, an optimizer without state: this changes the training's results
 };
 
+// Number of slices for kSlicedLoss. Larger: less memory for the loss.
 inline constexpr std::int64_t kLossSlices = 8;
 
+// A change, and what the training needs with it.
 struct Way {
   WayKind kind{};
-  Policy policy{};               // whose plan needs the least so
-  std::int64_t least_bytes = 0;  // that least
-  bool fits = false;             // the device's memory and the host's
+  Policy policy{};               // the policy that then needs the least memory
+  std::int64_t least_bytes = 0;  // the device memory that its plan needs
+  bool fits = false;             // it fits the device and the host
 };
 
 struct Ways {
-  // What leaves the training's numbers as they are, the way that gives most first, and each next
-  // one on top of those before it; until it fits, or the next one would give less than a twentieth
-  // of what is missing.
+  // Changes that leave the training's results as they are, the most effective first. Each one is
+  // planned together with those before it. The list ends when the training fits, or when no change
+  // would save a twentieth of the missing bytes.
   std::vector<Way> each;
-  // The way that does not, by itself, if it gives so much.
+  // kNoState alone, if it saves at least a twentieth of the missing bytes.
   std::optional<Way> no_state;
 };
 
-// Whether one of these policies fits on another card, in all that it leaves a process.
+// True if one of these policies fits on another card, in all memory that the card leaves a process.
 bool fits_on(const Hardware& card, const Program& program, const PlanRequest& request);
 
-// `least_bytes`: what the rows of a plan of the request need at least. Nothing is checked for
-// hazards. Those that were found by then if the request's `stop` says so.
+// `least_bytes` is the least memory that the rows of the request's plan need. If the request's
+// `stop` returns true, the changes found so far are returned.
 Ways ways_to_fit(const Program& program, const Hardware& hardware, const PlanRequest& request,
                  std::int64_t least_bytes);
 

@@ -15,11 +15,11 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A segment's name, cut at its first number: layers.7.mlp.
+// A segment's name, split at its first number: "layers.", "7", ".mlp".
 struct Numbered {
   std::string before;
   std::string number;
-  std::string after;  // and how much is recomputed
+  std::string after;
 
   explicit Numbered(const std::string& name) {
     std::size_t at = 0;
@@ -33,7 +33,7 @@ struct Numbered {
   }
 };
 
-// Segments that follow one another in number, and are recomputed alike.
+// Segments with consecutive numbers that are recomputed in the same way.
 struct Range {
   Numbered first;
   std::string last;
@@ -87,14 +87,14 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-// h.3 of h.3.mlp, enc0 of enc0.norm1, head of head.norm.
+// The block of a module: "h.3" for "h.3.mlp", "enc0" for "enc0.norm1", "head" for "head.norm".
 std::string block_of(const std::string& module) {
   const Numbered numbered(module);
   if (!numbered.number.empty()) return numbered.before + numbered.number;
   return module.substr(0, module.find('.'));
 }
 
-// The innermost module that each statement is in.
+// Returns the innermost module of each statement.
 std::vector<std::string> modules_of(const Statements& statements) {
   std::vector<std::string> found, open;
   for (const Statement& statement : statements) {
@@ -114,7 +114,7 @@ std::string without_namespace(const std::string& name) {
   return name.substr(name.starts_with("aten.") ? 5 : 0);
 }
 
-// In how many spans each operator is that do not keep it.
+// Counts for each operator the spans that contain it and do not keep it.
 void count_times(const std::vector<PlanSpan>& spans, std::vector<std::size_t>& times) {
   for (const PlanSpan& span : spans) {
     for (std::uint64_t i = span.first; i <= span.last && i < times.size(); ++i) {
@@ -164,7 +164,7 @@ std::vector<BlockWords> described(const Program& program, const std::vector<Plan
 }
 
 std::string in_words(const std::vector<BlockWords>& blocks, const Mix& mix, const Survey& survey) {
-  std::vector<std::pair<std::string, std::vector<Range>>> families;  // by what runs again
+  std::vector<std::pair<std::string, std::vector<Range>>> families;  // by recomputed operators
   for (const BlockWords& each : blocks) {
     const std::string operators = joined(each.operators);
     auto family = std::find_if(families.begin(), families.end(),

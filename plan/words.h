@@ -1,4 +1,4 @@
-// A plan in a sentence, for people.
+// Describes a plan in one sentence, for people.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,22 @@
 
 namespace ferry::plan {
 
-// "recompute h.{0-5}.mlp (8 of 8 saves), h.6 (3 of 9 saves); offload 4 storages; keep the rest":
-// `names` are the segments', of whose saves the first number is made again. Empty if all is kept.
+// Describes a mix of segments: "recompute h.{0-5}.mlp (8 of 8 saves), h.6 (3 of 9 saves); offload 4
+// storages; keep the rest". The first number is the saves that are recomputed. `names` are the
+// names of the segments. The text is empty if everything is kept.
 std::string in_words(const Mix& mix, const std::vector<std::string>& names, const Survey& survey);
 
-// What spans run again in one block of the forward: in the module whose name ends with the first
-// number, or without one in the outermost module.
+// The operators that spans recompute in one block of the forward. A block is a module: its name is
+// the operator's module name up to the first number, or the outermost module if there is none.
 struct BlockWords {
-  std::string block;                   // empty: in no module
-  std::vector<std::string> operators;  // each once, in order
-  std::size_t times = 1;               // that one of them runs again, at most: nested spans
+  std::string block;                   // empty: the operators are in no module
+  std::vector<std::string> operators;  // each name once, in order
+  std::size_t times = 1;               // the most recomputes of one operator; nested spans: over 1
 };
 std::vector<BlockWords> described(const Program& program, const std::vector<PlanSpan>& spans);
 
-// "recompute the operators native_layer_norm, gelu of h.{0-11}; offload 4 storages; keep the rest";
-// where spans nest "of h.{0-11} (up to 3 times)".
+// Describes a mix of spans: "recompute the operators native_layer_norm, gelu of h.{0-11}; offload 4
+// storages; keep the rest". With nested spans it says "of h.{0-11} (up to 3 times)".
 std::string in_words(const std::vector<BlockWords>& blocks, const Mix& mix, const Survey& survey);
 
 }  // namespace ferry::plan

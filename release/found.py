@@ -1,4 +1,4 @@
-"""What a release is built with, as it is found here: interpreters, and each version of LibTorch."""
+"""Finds what a release is built with: the interpreters, and each version of LibTorch."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 
 
 def said_by(python, code):
-    """What it prints; None where there is none, or no whole one."""
+    """Returns the words that this code prints; None if the interpreter is missing or broken."""
     try:
         ran = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
     except OSError:
@@ -22,27 +22,34 @@ def said_by(python, code):
 
 
 def headers_of(python):
-    """ "cpython-311-x86_64-linux-gnu" and where Python.h is; None where it is not."""
+    """Returns ["cpython-311-x86_64-linux-gnu", folder of Python.h]; None if there is no Python.h.
+    """
     said = said_by(python, "import sysconfig as s; "
                            "print(s.get_config_var('SOABI'), s.get_paths()['include'])")
     return said if said and pathlib.Path(said[1], "Python.h").exists() else None
 
 
 class Python:
-    """A version of Python that modules are built for. `program` is None where there are headers
-    alone: enough to build for it."""
+    """A version of Python that modules are built for. `program` is None if there are only headers,
+    which is enough to build a module."""
 
     def __init__(self, minor, program, soabi, headers):
         self.minor, self.program, self.soabi, self.headers = minor, program, soabi, headers
         self.tag = "cp" + minor.replace(".", "")
 
 
+def _patch(python):
+    """Returns 10 of .pyenv/versions/3.11.10/bin/python3; -1 for a pre-release such as 3.14.0rc1."""
+    patch = python.parts[-3].split(".")[2]
+    return int(patch) if patch.isdigit() else -1
+
+
 def pythons():
-    """By version: an interpreter with headers, of pyenv's or on the path."""
+    """Returns {version: Python} of the interpreters with headers, from pyenv or on PATH."""
     found = {}
     for minor in PYTHONS:
-        names = [str(path) for path in sorted(
-            pathlib.Path.home().glob(f".pyenv/versions/{minor}.*/bin/python3"), reverse=True)]
+        installed = pathlib.Path.home().glob(f".pyenv/versions/{minor}.*/bin/python3")
+        names = [str(path) for path in sorted(installed, key=_patch, reverse=True)]
         for program in [*names, shutil.which(f"python{minor}")]:
             said = program and said_by(program, "import sys; print('%d.%d' % sys.version_info[:2])")
             if said == [minor] and (headers := headers_of(program)):
@@ -52,19 +59,19 @@ def pythons():
 
 
 def from_headers(text):
-    """ "3.14=FOLDER": a version of which there is no interpreter here."""
+    """Reads "3.14=FOLDER", for a version of Python that has no interpreter on this machine."""
     minor, _, folder = text.partition("=")
     here = pathlib.Path(folder).resolve()
     said = here / "patchlevel.h"
     version = re.search(r'PY_VERSION\s+"(\d+\.\d+)', said.read_text()) if said.exists() else None
     if minor not in PYTHONS or not version or version[1] != minor:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: expected a version of Python, =, and the folder of its Python.h")
+            f"{text!r}: expected VERSION=FOLDER, where FOLDER has the Python.h of this version")
     return Python(minor, None, f"cpython-{minor.replace('.', '')}-x86_64-linux-gnu", str(here))
 
 
 def torches():
-    """The versions that are pinned, oldest first."""
+    """Returns the pinned versions of torch, oldest first."""
     names = [path.stem.removeprefix("torch-") for path in ROOT.glob("python/versions/*.lock")]
     return sorted(names, key=lambda name: [int(part) for part in name.split(".")])
 
@@ -75,8 +82,8 @@ def cache(name):
 
 
 def site_packages(version):
-    """Of an environment that has this torch: `./dev`'s, or one with LibTorch alone, which is made
-    where it is missing (1.2 GB)."""
+    """Returns the site-packages of an environment with this torch: that of `./dev`, or one with
+    LibTorch only, which is made if it is missing (1.2 GB)."""
     for name in (f"torch-{version}", f"headers-{version}"):
         if (cache(name) / "installed").exists():
             return next(cache(name).glob("lib/python3*/site-packages"))

@@ -1,11 +1,11 @@
-"""What a user does with a wheel, in fresh environments: one for each pair of Python and torch.
+"""Tries a wheel as a user does, in a fresh environment for each pair of Python and torch.
 
     fresh.py WHEELS --pair PYTHON=TORCH … [--json OUT] [--folder DIR] [--pip-option WORD …]
 
-WHEELS is the folder of a release's wheels; PYTHON an interpreter's path, TORCH a version of pip's
-index, or `none`. Each environment is made, used and removed, one after another: with torch it is of
-4.7 GB. Ferry's wheel is installed without an index, and no compiler is on the path. Prints a row
-for each pair; exit code 1 where one failed.
+WHEELS is the folder with the wheels of a release, PYTHON the path of an interpreter, and TORCH a
+version from pip's index, or `none`. Each environment is made, used and removed before the next one;
+with torch it takes 4.7 GB. Ferry's wheel is installed without an index, and no compiler is on PATH.
+Prints a row for each pair. The exit code is 1 if one failed.
 """
 
 import argparse
@@ -19,12 +19,12 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Beside torch: what a model is captured from, and what `pytest --ferry` is a plugin of.
+# Packages installed with torch: for the captured model, and for `pytest --ferry`.
 BESIDE = ("numpy", "pytest", "transformers")
 
 
 class Failed(Exception):
-    """A step that did not do what it should; the message has its output."""
+    """A command did not do what it should; the message has its output."""
 
 
 class Environment:
@@ -34,7 +34,8 @@ class Environment:
         subprocess.run([python, "-m", "venv", folder / "env"], check=True)
 
     def run(self, program, *arguments, expected=(0,), text=""):
-        """Its output, both streams; of what ends otherwise than expected the whole is told."""
+        """Returns the output of a program, both streams together. Raises Failed, with the output,
+        if the exit code is not in `expected` or `text` is not in the output."""
         path = {"PATH": str(self.bin), "HOME": str(self.folder), "LANG": "C.UTF-8"}
         ran = subprocess.run([self.bin / program, *arguments], cwd=self.folder, env=path, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
@@ -49,7 +50,7 @@ class Environment:
 
 
 def without_torch(environment):
-    """What works without: the command, and the programs' reader; the rest says what is missing."""
+    """Checks that the command and the reader of programs work, and that errors ask for torch."""
     environment.run("python", "-c", "import torch_ferry.program")
     said = environment.run("python", "-c", "import torch_ferry; torch_ferry.offload", expected=(1,))
     if "needs torch" not in said:
@@ -71,14 +72,14 @@ def with_torch(environment, device):
     on_gpu = environment.run("ferry", "run", "--hide-gpu", "steps/train.py", "cuda")
     bits = on_cpu.split("bits ")[1].split()[0]
     if f"bits {bits}" not in on_gpu:
-        raise Failed(f"ferry run: other bits than the CPU's {bits}\n{on_gpu}")
+        raise Failed(f"ferry run: expected the same bits as on the CPU, {bits}\n{on_gpu}")
     environment.run("pytest", "-q", "-p", "no:cacheprovider", "--ferry", "--ferry-run=--hide-gpu",
                     "steps/test_race.py", expected=(1,), text="1 failed, 1 passed")
     return result
 
 
 def check(wheels, python, torch, device, folder, pip_options):
-    """A row: what was measured, or why it failed."""
+    """Returns what was measured for one pair. Raises Failed, or CalledProcessError for pip."""
     environment = Environment(folder, python)
     shutil.copytree(HERE / "steps", folder / "steps")
     if torch != "none":
@@ -92,22 +93,22 @@ def check(wheels, python, torch, device, folder, pip_options):
     result["plan s"] = time.monotonic() - begin
     result |= without_torch(environment) if torch == "none" else with_torch(environment, device)
     environment.run("pip", "uninstall", "-q", "-y", "torch-ferry")
-    # pytest keeps every plugin that it has rewritten, and pip does not know of that.
+    # pytest caches the plugins that it rewrites, and pip does not know these files.
     left = [path for path in (folder / "env").rglob("*")
             if path.is_file() and path not in before and "-pytest-" not in path.name
             and "ferry" in str(path.relative_to(folder))]
     if left:
-        raise Failed(f"uninstalled, and left: {left[:5]}")
+        raise Failed(f"pip uninstall left these files: {left[:5]}")
     return result
 
 
 def pair_of(text):
-    """An interpreter, and a version of torch or `none`."""
+    """Reads PYTHON=TORCH: returns (interpreter, version of torch or `none`)."""
     python, equals, torch = text.partition("=")
     if not (equals and torch) or shutil.which(python) is None:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: expected an interpreter that can be run, =, and a version of torch or none: "
-            "python3.12=2.15.0")
+            f"{text!r}: expected PYTHON=TORCH: an interpreter that can be run, and a version of "
+            "torch or none, such as python3.12=2.15.0")
     return python, torch
 
 
@@ -123,7 +124,8 @@ def main():
     options = parser.parse_args()
     rows = []
     if not any(options.wheels.glob("torch_ferry-*.whl")):
-        parser.error(f"{options.wheels}: expected wheels there: ./dev release makes them")
+        parser.error(f"{options.wheels}: there are no wheels in this folder; ./dev release makes "
+                     "them")
     for python, torch in options.pair:
         folder = pathlib.Path(tempfile.mkdtemp(prefix="ferry-fresh-", dir=options.folder))
         version = subprocess.run([python, "--version"], check=True, capture_output=True,

@@ -1,9 +1,9 @@
-"""Makes what a release has: wheels, sources, a tarball of the command, checksums, a list of parts.
+"""Makes a release: wheels, sources, a tarball of the command, checksums, a list of parts.
 
     release.py WORK --cuda-headers FOLDER [--torch V …] [--python V …]     `./dev release` calls it
 
-What depends on a version of torch is compiled once for each, and of that what depends on a version
-of Python once for each of those; the command once.
+Code that depends on torch is compiled once for each version of torch, code that also depends on
+Python once for each version of both, and the command once.
 """
 
 import argparse
@@ -21,21 +21,22 @@ import sbom
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PLATFORM = "manylinux_2_28_x86_64"
-# Estimates for two cores, from a release of one torch and two Pythons.
+# Estimates in minutes on two cores, from a release with one torch and two Pythons.
 MINUTES_ONCE, MINUTES_A_TORCH, MINUTES_A_MODULE = 6, 6, 1
-# A commit's time in each file that is packed: the same commit, the same bytes.
+# All packed files get the time of the commit, so the same commit gives the same bytes.
 EPOCH = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, check=True, text=True,
                        capture_output=True).stdout.strip()
 
 
 def run(*command, **options):
-    """What it prints is shown where it fails."""
+    """Runs a command. If it fails, shows its output and exits."""
     words = [str(word) for word in command]
     print("release:", shlex.join(words)[:90], "…", file=sys.stderr, flush=True)
     ran = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                          check=False, **options)
     if ran.returncode:
-        sys.exit(f"{ran.stdout[-20000:]}\nrelease: that ended with {ran.returncode}")
+        sys.exit(f"{ran.stdout[-20000:]}\nrelease: this command failed with exit code "
+                 f"{ran.returncode}")
 
 
 def version():
@@ -44,21 +45,23 @@ def version():
 
 
 def without_paths(*folders):
-    """Files are named in messages as they are in these folders, wherever they are."""
+    """Returns the compiler option that makes the paths of files in messages relative to these
+    folders."""
     return " ".join(f"-ffile-prefix-map={folder}/=" for folder in folders)
 
 
 class Builds:
-    """The builds, one for each version of torch; what they install comes together in one folder."""
+    """The builds, one for each version of torch. All install into one folder, `stage`."""
 
     def __init__(self, out, pythons, site_packages, cuda_headers):
         self.out, self.pythons = out, pythons
-        self.site_packages = site_packages  # by version of torch
+        self.site_packages = site_packages  # version of torch → its folder
         self.cuda_headers = cuda_headers.resolve()
         self.stage = out / "stage"
 
     def make(self, torch, with_command):
-        """`with_command`: and what does not depend on torch."""
+        """Builds and installs for one version of torch. With `with_command` also the command and
+        all else that does not depend on torch."""
         folder = self.out / f"torch-{torch}"
         first, *others = self.pythons
         run("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
@@ -76,7 +79,8 @@ class Builds:
 
 
 def wheel(stage, work, python, pythons, out):
-    """Of the sources, and of what was built that which is for this Python; its tag says so."""
+    """Makes the wheel for one Python: the sources, and what was built for this Python. The tag of
+    the wheel names it."""
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(ROOT / "python", work / "python")
     for name in ("pyproject.toml", "CMakeLists.txt", "LICENSE"):
@@ -95,7 +99,7 @@ def wheel(stage, work, python, pythons, out):
 
 
 def check_needs(stage):
-    """That the binaries run where the tag says, beside any LibTorch (cmake/oldest/needs.py)."""
+    """Checks that the binaries run on all systems of the wheel's tag (cmake/oldest/needs.py)."""
     loaded = ("libtorch*", "libc10*", "libcuda.so.1", "libnvidia-ml.so.1",
               "libferry_vgpu_runtime.so", "torch_ferry._C")
     binaries = [path for path in (stage / "torch_ferry").rglob("*")
@@ -105,7 +109,7 @@ def check_needs(stage):
 
 
 def tarball(stage, work, out):
-    """The command for machines without Python."""
+    """Packs the command, for machines without Python."""
     name = f"ferry-{version()}-linux-x86_64"
     folder = work / name
     shutil.rmtree(work, ignore_errors=True)
@@ -129,15 +133,16 @@ def checksums(out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("work", type=pathlib.Path,
-                        help="builds go here, and what is made to its folder dist")
-    parser.add_argument("--cuda-headers", type=pathlib.Path, required=True, help="CUDA 13's")
+                        help="the folder for builds; the release goes to its folder dist")
+    parser.add_argument("--cuda-headers", type=pathlib.Path, required=True,
+                        help="the folder of the headers of CUDA 13")
     parser.add_argument("--torch", metavar="V", action="append", choices=found.torches(),
-                        help="for these alone")
+                        help="only for this version of torch; may be given again")
     parser.add_argument("--python", metavar="V", action="append", choices=found.PYTHONS,
-                        help="for these alone")
+                        help="only for this version of Python; may be given again")
     parser.add_argument("--headers", metavar="V=FOLDER", action="append", default=[],
                         type=found.from_headers,
-                        help="of a Python that has no interpreter here: where its Python.h is")
+                        help="the folder of Python.h, for a Python without an interpreter here")
     options = parser.parse_args()
     work = options.work.resolve()
     torches = sorted(options.torch or found.torches(), key=found.torches().index)
@@ -145,11 +150,12 @@ def main():
     for python in options.headers:
         here.setdefault(python.minor, python)
     if missing := [each for each in options.python or found.PYTHONS if each not in here]:
-        print(f"release: no Python {', '.join(missing)} with headers here", file=sys.stderr)
+        print(f"release: found no headers of Python {', '.join(missing)}: no wheels for these",
+              file=sys.stderr)
     pythons = [python for minor, python in here.items() if minor in (options.python or here)]
     if not pythons or not pythons[0].program:
-        print("release: expected a Python that has its headers and runs here: CMake asks it",
-              file=sys.stderr)
+        print("release: expected an interpreter with headers for the first Python, because CMake "
+              "runs it", file=sys.stderr)
         sys.exit(7)
     minutes = MINUTES_ONCE + len(torches) * (MINUTES_A_TORCH + MINUTES_A_MODULE * len(pythons))
     print(f"release: about {minutes:.0f} minutes on two cores: {len(torches)} versions of torch, "

@@ -1,6 +1,6 @@
-"""The list of what a release contains of others, in CycloneDX's form (JSON, version 1.5).
+"""Writes the list of other people's software in a release (CycloneDX 1.5, JSON).
 
-LibTorch, CUDA and Python are not in it: the wheel brings none of them.
+LibTorch, CUDA and Python are not listed, because the wheel does not contain them.
 """
 
 import datetime
@@ -8,7 +8,7 @@ import json
 import subprocess
 import uuid
 
-# Debian's packages whose code is compiled or linked into what is released, and their licenses.
+# Debian's packages whose code is compiled or linked into the release, with names and licenses.
 COMPONENTS = {"libcli11-dev": ("CLI11", "BSD-3-Clause"),
               "libfmt-dev": ("fmt", "MIT"),
               "libjemalloc-dev": ("jemalloc", "BSD-2-Clause"),

@@ -1,13 +1,13 @@
-"""Puts what fresh.py measured into the page: a row for each pair of Python and torch.
+"""Writes the results of fresh.py into the page, with a row for each pair of Python and torch.
 
-    table.py FRESH.JSON … [--page docs/installing.md]
+    table.py FRESH.JSON … [--page docs/reference/versions.md]
 """
 
 import argparse
 import json
 import pathlib
 
-PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs/installing.md"
+PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs/reference/versions.md"
 BEGIN, END = "<!-- pairs: release/table.py -->\n", "<!-- end of pairs -->\n"
 HEAD = ("| Python | torch | installed in | first table in | `import torch_ferry` adds | all steps |\n"
         "|---|---|---|---|---|---|\n")

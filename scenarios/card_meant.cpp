@@ -10,7 +10,7 @@ namespace {
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
-// Runs of letters and digits, in lower case; a unit of memory behind a number ("80GB") is left out.
+// Returns the runs of letters and digits in lower case. In "80GB", the unit is left out.
 std::set<std::string> words_of(std::string_view text) {
   std::set<std::string> words;
   std::string word;
@@ -34,7 +34,7 @@ std::set<std::string> words_of(std::string_view text) {
   return words;
 }
 
-// The words of a card, and the numbers in them: an "RTX4090" is a "4090" as well.
+// Returns the words of a card and the numbers in them, so that "4090" also finds an "RTX4090".
 std::set<std::string> words_and_numbers(const CardName& card) {
   std::set<std::string> words = words_of(card.name);
   words.merge(words_of(card.description));

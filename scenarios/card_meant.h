@@ -1,5 +1,5 @@
-// Which card somebody meant who named none of those that ship: "4090", "A100-80GB", or what
-// torch.cuda.get_device_name() returns.
+// Guesses which shipped card a user meant by a name that no shipped card has, such as "4090",
+// "A100-80GB" or a text from torch.cuda.get_device_name().
 #pragma once
 
 #include <string>
@@ -13,8 +13,9 @@ struct CardName {
   std::string description;
 };
 
-// "did you mean 'a100' (NVIDIA A100 …)?" of the cards that have every number of `asked` in their
-// name or their description. Empty: there are none, or more than three, or `asked` has no number.
+// Returns "did you mean 'a100' (NVIDIA A100 …)?" with the cards whose name or description has every
+// word of `asked` that contains a digit. Empty if there are none or more than three such cards, or
+// if `asked` has no such word.
 std::string card_meant(std::string_view asked, const std::vector<CardName>& cards);
 
 }  // namespace ferry

@@ -43,7 +43,8 @@ std::int64_t power_of_two_within(std::int64_t number) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(number)));
 }
 
-// Of sizes that a program may have made up: never beyond what an op may read.
+// Multiplies sizes without overflow. A program's file may have any sizes, so the result is limited
+// to the most that an op may read.
 std::int64_t product(std::initializer_list<std::int64_t> factors) {
   std::int64_t result = 1;
   for (const std::int64_t factor : factors) {
@@ -53,8 +54,9 @@ std::int64_t product(std::initializer_list<std::int64_t> factors) {
   return result;
 }
 
-// A reduction of rows, [rows, columns] to [columns], by several blocks of threads for each column.
-// Reduce.cuh takes 32 * vector partial sums for each where one would do.
+// The temporaries of a reduction from [rows, columns] to [columns] that uses several blocks of
+// threads for each column. Reduce.cuh allocates 32 * vector partial sums for each block, although
+// one would be enough.
 std::vector<std::int64_t> of_rows(std::int64_t rows, std::int64_t columns,
                                   std::int64_t element_bytes, const Multiprocessors& card) {
   constexpr std::int64_t kThreads = 512;
@@ -70,7 +72,8 @@ std::vector<std::int64_t> of_rows(std::int64_t rows, std::int64_t columns,
   const std::int64_t height = std::min(high, threads_most / width);
   width = std::min(wide, threads_most / height);
 
-  // The rows go to the warps of a block, and what is then many for a thread to several blocks.
+  // The rows are split among the warps of a block. If a thread then has many rows, they are also
+  // split among several blocks.
   if (rows < std::min(height * kValuesLeast, kValuesMost)) return {};
   const std::int64_t values = divided_up(rows, height);
   const std::int64_t blocks_at_once = card.count * (card.threads_each / (width * height));
@@ -84,7 +87,8 @@ std::vector<std::int64_t> of_rows(std::int64_t rows, std::int64_t columns,
   return {product({element_bytes, columns, each, width, vector}), kSemaphore * blocks};
 }
 
-// Of a dense tensor, some of whose first dimensions are summed; of others it takes little.
+// The temporaries of a sum over leading dimensions of a dense tensor. Other sums need little
+// memory.
 std::vector<std::int64_t> of_sum(const Layout& input, const Layout& output,
                                  const Multiprocessors& card) {
   const std::int64_t columns = numel(output.shape);
@@ -100,13 +104,14 @@ std::vector<std::int64_t> of_sum(const Layout& input, const Layout& output,
   return of_rows(elements / columns, columns, bytes, card);
 }
 
-// Indices are sorted; each run of equal ones is summed in parts of ten rows, of single precision.
+// The backward of an embedding sorts the indices. It sums each run of equal indices in parts of ten
+// rows, in single precision.
 std::vector<std::int64_t> of_embedding(const Layout& gradient, const Layout& indices,
                                        std::int64_t rows) {
-  constexpr std::int64_t kUnsorted = 3072;  // at most so many are summed without sorting
+  constexpr std::int64_t kUnsorted = 3072;  // up to so many indices are not sorted
   constexpr std::int64_t kRowsOfAPart = 10;
   constexpr std::int64_t kWarp = 32;
-  constexpr int kLists = 6;  // of 64-bit numbers: sorted, their places, runs and parts
+  constexpr int kLists = 6;  // lists of 64-bit numbers: sorted indices, positions, runs, parts
   const std::int64_t count = numel(indices.shape);
   if (count <= kUnsorted) return {};
   const std::int64_t parts = count / kRowsOfAPart + std::min(count, rows);
@@ -123,14 +128,15 @@ std::vector<std::int64_t> of_flash_backward(const Layout& query, const Layout& k
   std::vector<std::int64_t> pieces = {
       product({batch, heads, length, 4}),         // the softmax's sums
       product({batch, length, heads, head, 4})};  // the query's gradient
-  if (key.shape[1] != heads) {  // one of the keys and values for each head of the query
+  if (key.shape[1] != heads) {  // gradients of keys and values for each head of the query
     pieces.insert(pieces.end(), 2, product({batch, key.shape[2], heads, query.shape[3], 2}));
   }
   return pieces;
 }
 
-// Both ways in one block, as seen on an H100 (PyTorch 2.11, cuDNN 9.19): what flash attention has,
-// not rounded up, and a little beside it.
+// The extra bytes of cuDNN's attention. Its forward and its backward allocate one block each, as
+// observed on an H100 (PyTorch 2.11, cuDNN 9.19). In backward the block has the same parts as flash
+// attention's, not rounded up, and these bytes.
 constexpr std::int64_t kCudnnOwn = 256;
 
 std::vector<std::int64_t> of_cudnn_backward(const Layout& query, const Layout& key) {
@@ -143,13 +149,13 @@ std::vector<std::int64_t> of_cudnn_backward(const Layout& query, const Layout& k
   return {bytes};
 }
 
-// How memory-efficient attention's backward keeps its gradients in single precision, by the width
-// of a head. Seen of cards of 8.0 and 9.0; those of 7.5 and less have kernels of their own, which
-// were not looked at, and are taken for the same.
+// The tiles in which the backward of memory-efficient attention stores gradients in single
+// precision, by the width of a head. Observed on compute capability 8.0 and 9.0. Cards of 7.5 and
+// less have other kernels, which were not examined; the same tiles are assumed.
 struct EfficientTiles {
-  std::int64_t rows = 64;  // of a query's tile
+  std::int64_t rows = 64;  // rows of the query in a tile
   std::int64_t columns = 64;
-  bool splits_keys = false;  // keys and values have gradients of several blocks, to be added up
+  bool splits_keys = false;  // several blocks compute gradients of the same keys, to be added up
 };
 
 EfficientTiles tiles_of(DType dtype, std::int64_t head) {
@@ -158,8 +164,8 @@ EfficientTiles tiles_of(DType dtype, std::int64_t head) {
   return {128, half && head <= 128 ? 128 : 64, half && head > 128};
 }
 
-// Of each batch and head: the query's gradient in tiles, each with its lock; and the keys' and
-// values', once for each of the blocks that share them.
+// The workspace has, for each batch and head, the query's gradient in tiles, each with a lock, and
+// the gradients of keys and values, once for each block that works on them.
 std::int64_t efficient_workspace(const Layout& query, const Layout& key) {
   constexpr std::int64_t kTileHeader = 16;
   constexpr std::int64_t kKeysOfABlock = 64;
@@ -185,8 +191,8 @@ std::vector<std::int64_t> of_efficient_backward(const Layout& gradient, const La
   const std::int64_t heads = query.shape[1];
   const std::int64_t sums = product({query.shape[0], heads, query.shape[2], 4});
   const std::int64_t workspace = efficient_workspace(query, key);
-  // In half precision the kernel multiplies and sums itself; else operators do, of which the last
-  // lays the sums out by heads.
+  // In half precision the kernel multiplies and sums itself. Otherwise separate operators do so,
+  // and the last one stores the sums by head.
   if (query.dtype != DType::kF32) return {sums, workspace, -1};
   const std::int64_t products = product({numel(gradient.shape), 4});
   if (heads == 1 || query.shape[2] == 1) return {products, sums, -1, workspace, -2};
@@ -215,7 +221,7 @@ std::int64_t threads_of(std::int64_t compute_capability) {
 
 std::int64_t parse_workspace_config(std::string_view text, const std::string& where) {
   const auto refuse = [&where] {
-    throw InputError(where, 0, "expected pairs of KiB and a count, as \":4096:2:16:8\"");
+    throw InputError(where, 0, "expected pairs of KiB and a count, such as \":4096:2:16:8\"");
   };
   std::int64_t sum = 0;
   const char* next = text.data();

@@ -63,7 +63,7 @@ PeerLink read_peer(TomlFields& file) {
   return {.bytes_per_us = rate(file, "peer.rate"), .latency_ns = time(file, "peer.latency")};
 }
 
-// "8.9", as CUDA writes it.
+// Reads "8.9" as 89.
 std::int64_t read_compute_capability(TomlFields& file) {
   const std::string key = "compute_capability";
   if (!file.has(key)) return 0;
@@ -72,7 +72,7 @@ std::int64_t read_compute_capability(TomlFields& file) {
   const std::size_t point = text.find('.');
   const bool right = (point == 1 || point == 2) && text.size() == point + 2 && digit(text[0]) &&
                      digit(text[point - 1]) && digit(text.back());
-  if (!right) file.expected(key, "a compute capability of CUDA's, as \"9.0\"");
+  if (!right) file.expected(key, "a compute capability of CUDA, such as \"9.0\"");
   return 10 * std::stoll(text.substr(0, point)) + (text.back() - '0');
 }
 
@@ -82,11 +82,11 @@ void read_capacity(TomlFields& file, Hardware& hardware) {
   if (hardware.capacity_bytes > hardware.memory_bytes) file.expected("capacity", "at most memory");
   if (file.has("context")) hardware.context_bytes = size(file, "context");
   if (hardware.context_bytes >= hardware.capacity_bytes) {
-    file.expected("context", "less than what the card reports");
+    file.expected("context", "less than capacity, or than memory without it");
   }
 }
 
-// Both or neither.
+// Reads the L2 cache. A file has both keys or neither.
 void read_l2(TomlFields& file, Hardware& hardware) {
   if (!file.has("l2") && !file.has("l2_rate")) return;
   hardware.l2_bytes = positive(size(file, "l2"), file, "l2");
@@ -111,7 +111,7 @@ RootPort read_port(TomlFields& file) {
   const RootPort port{.devices = file.integer_or("port.devices", 0, 1, 64),
                       .up_bytes_per_us = rate(file, "port.up"),
                       .down_bytes_per_us = rate(file, "port.down")};
-  if (port.devices == 0) file.expected("port.devices", "how many share the port");
+  if (port.devices == 0) file.expected("port.devices", "the number of GPUs that share the port");
   return port;
 }
 

@@ -42,7 +42,7 @@ KernelTime read_time(const Json& json, const std::string& file, std::uint64_t nu
   time.op.name = line.text("op");
   time.op.in = read_layouts(line, "in");
   for (const std::optional<Layout>& out : read_layouts(line, "out")) {
-    if (!out) line.expected("out", "layouts, none of them null");
+    if (!out) line.expected("out", "a list of layouts without null");
     time.op.out.push_back(*out);
   }
   time.op.writes = line.numbers_or_none("writes");
@@ -62,7 +62,7 @@ void add_time(KernelTime time, const std::string& file, std::uint64_t number, Ti
     if (!table.times.try_emplace(std::move(signature), std::move(time)).second) {
       throw InputError(file, number, "expected each signature once, but a line above has this one");
     }
-  } catch (const LayoutError& error) {  // an empty tensor whose sizes no stride can count
+  } catch (const LayoutError& error) {  // an empty tensor whose strides would overflow
     throw InputError(file, number, "expected layouts of tensors: " + std::string(error.what()));
   }
 }

@@ -13,7 +13,7 @@
 namespace ferry {
 namespace {
 
-// The storages of one code's slots, as its statements make them.
+// Follows the statements of one code, and knows the storage of each slot and its size.
 class Storages {
  public:
   explicit Storages(const Program& program) : program_(program) {}
@@ -39,11 +39,12 @@ class Storages {
 
  private:
   const Program& program_;
-  std::map<Slot, Slot> storage_;        // of views
-  std::map<Slot, std::int64_t> bytes_;  // of storages whose size the code tells
+  std::map<Slot, Slot> storage_;        // storages of views
+  std::map<Slot, std::int64_t> bytes_;  // sizes of storages, if the code says them
 };
 
-// By body: the sizes of the gradients that it is handed, which are those of its node's outputs.
+// Returns, for each body, the sizes of the gradients that it gets. They are the sizes of the
+// outputs of its node.
 std::map<CodeId, std::vector<std::int64_t>> gradient_bytes(const Program& program) {
   std::map<CodeId, std::vector<std::int64_t>> sizes;
   for (const Code& code : program.codes) {
@@ -60,7 +61,7 @@ std::map<CodeId, std::vector<std::int64_t>> gradient_bytes(const Program& progra
   return sizes;
 }
 
-// Runs other kernels than an Op's, or on another stream.
+// True if the action runs kernels that are not an Op's, or changes the stream.
 bool interrupts(const Action& action) {
   return std::holds_alternative<Call>(action) || std::holds_alternative<Backward>(action) ||
          std::holds_alternative<SetStream>(action);
@@ -102,7 +103,7 @@ class Finder {
   }
 
   Storages storages_;
-  std::set<Slot> last_;  // storages that the operator before made
+  std::set<Slot> last_;  // storages that the previous operator made or wrote
   const std::int64_t l2_;
 };
 

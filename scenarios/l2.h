@@ -1,14 +1,14 @@
-// What an operator still finds in the L2 cache.
+// A model of the L2 cache: which bytes an operator reads from it.
 //
-// That is what the operator before it, in the same code, made or wrote in place, if the tensor's
-// storage fits in the cache as a whole. The first operator of a node's backward so finds the
-// gradients that the node before just made. What is found is read at the cache's rate, not at the
-// memory's (scenarios/roofline.h).
+// The cache has the tensors that the previous operator in the same code made or wrote in place, if
+// a tensor's storage fits in the cache completely. So the first operator of a node's backward finds
+// the gradients that the previous node made. Bytes in the cache are read at the cache's rate, not
+// at the memory's (scenarios/roofline.h).
 //
-// It is a property of the program, not of a run: an operator that is recomputed or replayed takes
-// what it takes in forward, so no plan can gain by an order that the model favours, and the bound
-// of docs/lower-bound.md holds. Not modelled: what is still there of earlier operators, and parts
-// of tensors that do not fit.
+// The result depends on the program, not on a run: an operator takes the same time in forward and
+// when it is recomputed. So no plan can gain from an order that this model favours, and the lower
+// bound holds (docs/explanation/lower-bound.md). Tensors of earlier operators, and parts of tensors
+// that do not fit, are not modelled.
 #pragma once
 
 #include "formats/program.h"
@@ -16,7 +16,7 @@
 
 namespace ferry {
 
-// Sets `cached_bytes` of each operator. All 0 where the hardware states no L2.
+// Sets `cached_bytes` of each operator; all 0 if the card's file has no L2 cache.
 void find_in_l2(const Hardware& hardware, Program& program);
 
 }  // namespace ferry

@@ -9,10 +9,10 @@ namespace {
 struct Tile {
   std::int64_t m;
   std::int64_t n;
-  std::int64_t percent;  // its rate beside the largest one's: assumed
+  std::int64_t percent;  // assumed rate, relative to the largest tile
 };
 
-// From the most efficient to the least, as the guide has them.
+// Sorted from the most efficient to the least, as in the guide.
 constexpr std::array<Tile, 8> kTiles = {{{256, 128, 100},
                                          {128, 256, 100},
                                          {128, 128, 95},
@@ -22,17 +22,18 @@ constexpr std::array<Tile, 8> kTiles = {{{256, 128, 100},
                                          {64, 128, 85},
                                          {64, 64, 75}}};
 constexpr std::int64_t kMostSplits = 32;
-constexpr std::int64_t kLeastTerms = 256;  // of a split: fewer do not fill a kernel's pipeline
+constexpr std::int64_t kLeastTerms = 256;  // a split with fewer does not fill a kernel's pipeline
 
 std::int64_t ceil_of(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 WideNs ceil_of(WideNs a, WideNs b) { return (a + b - 1) / b; }
 
-// How many tenths of an aligned product's time one takes whose rows begin anywhere, so that whole
-// vectors cannot be read. Hopper's own kernels want 16 bytes, and those of older cards run in their
-// place: on an H100 the head of GPT-2, in bfloat16, of 50,257 columns, took 4.2 to 6.8 times as
-// long as its products would at the card's share (measured), one of rows of 8 bytes 3.5 times
-// (docs/times.md), for which 4 are taken too. Twice is assumed of others.
+// The time of a product whose rows are not aligned to 16 bytes, in tenths of an aligned product's
+// time. Such rows cannot be read as whole vectors, and Hopper uses the kernels of older cards for
+// them. On an H100, the head of GPT-2 (bfloat16, 50,257 columns) took 4.2 to 6.8 times as long as
+// at the card's share of the peak (measured). A product with rows aligned to 8 bytes took 3.5 times
+// as long (docs/explanation/times.md); the same is assumed for 4 bytes. For other cards, twice as
+// long is assumed.
 std::int64_t misaligned_tenths(std::int64_t aligned_bytes, std::int64_t compute_capability) {
   if (aligned_bytes >= 16) return 10;
   if (compute_capability != 90) return 20;

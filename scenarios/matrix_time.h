@@ -1,16 +1,16 @@
-// How long a matrix product takes that computing bounds: tiles, in waves, over the multiprocessors.
+// The computing time of a matrix product, from tiles and waves over the multiprocessors.
 //
-// A kernel cuts the result into tiles and gives each to a multiprocessor. A tile at the edge costs
-// what a whole one does, and so does a wave that does not fill the device (NVIDIA's "Matrix
-// Multiplication Background User's Guide", whose eight tile sizes are taken). Where tiles are few,
-// a product's terms are split among several, whose sums go through memory. The fastest way is
-// taken, as cuBLAS's heuristics would.
+// A kernel cuts the result into tiles and gives each tile to a multiprocessor. A tile at the edge
+// costs as much as a full tile, and a wave that does not fill the device costs as much as a full
+// wave (NVIDIA's "Matrix Multiplication Background User's Guide", which also has the eight tile
+// sizes). If there are few tiles, the sums of a product are split among several tiles, and the
+// partial sums go through memory. The model takes the fastest choice, as cuBLAS's heuristics would.
 //
-// Assumed: that a multiprocessor has one tile at a time; how fast small tiles are beside large ones
-// (they move more bytes for each FLOP, and the guide gives their order alone); and that rows that
-// do not begin at multiples of 16 bytes take kernels of half the rate. Published of the last: 3.5
-// times as long (H100, 588 against 592 columns, m87-labs/kestrel 143), and 30 % of GPT-2's speed in
-// fp16 on an A100 (intel/torch-xpu-ops 1129).
+// Assumptions: a multiprocessor has one tile at a time; the rates of small tiles relative to large
+// ones (they move more bytes for each FLOP; the guide gives only their order); and half the rate
+// for rows that do not begin at multiples of 16 bytes. Published figures for the last: 3.5 times as
+// long (H100, 588 against 592 columns, m87-labs/kestrel 143), and 30 % of GPT-2's speed in fp16 on
+// an A100 (intel/torch-xpu-ops 1129).
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ namespace ferry {
 
 __extension__ typedef __int128 WideNs;
 
-// At the share of the peak that the hardware file states for products of whole waves. `dtype` is
-// the one that is multiplied in. What is not a product, or a device whose multiprocessors are not
-// known, gives 0.
+// Returns the time at the share of the peak that the card's file states for products of full waves.
+// `dtype` is the dtype of the multiplication. Returns 0 if there is no product, or if the number of
+// multiprocessors is not known.
 WideNs product_ns(const MatrixProduct& product, DType dtype, const Hardware& hardware);
 
 }  // namespace ferry

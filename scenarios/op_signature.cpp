@@ -12,9 +12,9 @@ namespace {
 
 using Types = std::map<Slot, TypeId>;
 
-// The layouts of the globals, and of the slots of each code's frame where statements say them. A
-// code that runs several times has those of its first run: nodes that share a body do the same in
-// it.
+// Finds the layouts of the globals, and of the slots of each code, if statements give them. For a
+// code that runs several times, the layouts of its first run count: nodes that share a body have
+// equal layouts in it.
 class SlotTypes {
  public:
   explicit SlotTypes(const Program& program)
@@ -43,7 +43,7 @@ class SlotTypes {
     if (seen_[id]) return;
     seen_[id] = true;
     Types& types = types_[id];
-    Nodes nodes;  // their bodies, and how many slots each has saved
+    Nodes nodes;  // the body of each node, and the number of slots that it has saved
     const auto save = [&](std::uint32_t node, const std::vector<Slot>& slots) {
       auto& [body, saved] = nodes[node];
       for (const Slot slot : slots) hand(types, slot, body, program_.codes[body].saved, saved++);

@@ -1,11 +1,11 @@
-// The signature of an operator's call, as far as a program states it: its name, the layouts of what
-// it reads and makes, what it writes in place, and its costs. Two calls with the same signature are
-// expected to take as long.
+// The signature of an operator's call, as far as a program states it: its name, the layouts of its
+// inputs and results, which inputs it writes, and its costs. Two calls with equal signatures are
+// expected to take the same time.
 //
-// A layout is stated without its offset, and the stride of a dimension of size 1 means nothing. A
-// tensor whose layout no statement of the program says (a gradient that a body is handed) is stated
-// as none; the costs and the results tell such calls apart all the same. It lacks numbers that are
-// no tensors (the dimension of a softmax, the stride of a convolution), because programs have none.
+// A layout has no offset, and strides of dimensions of size 1 are ignored. If no statement of the
+// program gives the layout of a tensor (a gradient that a body gets), the signature has none; the
+// costs and results still distinguish such calls. Arguments that are not tensors (the dimension of
+// a softmax, the stride of a convolution) are missing, because programs do not have them.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct OpSignature {
 // Brings the layouts into the form that signatures use.
 OpSignature canonical(OpSignature signature);
 
-// Calls `see` with each op of each code, in their order. The program must have passed
-// formats/program_check.h; `see` may change the op's time, and nothing else.
+// Calls `see` with each op of each code, in order. The program must have passed
+// formats/program_check.h. `see` may change only the op's time.
 void each_op(Program& program, const std::function<void(Op&, const OpSignature&)>& see);
 
 }  // namespace ferry

@@ -1,8 +1,8 @@
-// Finds the data that Ferry ships: scenarios/ in the source tree, share/ferry/scenarios when
-// installed.
+// Finds the data that ships with Ferry: scenarios/ in the source tree, or share/ferry/scenarios of
+// an installation.
 //
-// It tries in order: the environment's FERRY_SCENARIOS; ../share/ferry/scenarios beside the running
-// program; the source tree that it was built from.
+// It tries, in this order: the environment variable FERRY_SCENARIOS; ../share/ferry/scenarios
+// relative to the running program; the source tree of the build.
 #pragma once
 
 #include <filesystem>
@@ -15,22 +15,23 @@
 
 namespace ferry {
 
-// Told of a shipped file that cannot be read.
+// Called with the error of a shipped file that cannot be read.
 using Unreadable = std::function<void(const InputError& error)>;
 
 std::filesystem::path scenarios_root();
 
-// The files that ship in a folder there ("hardware"), by name without the extension (".toml"),
-// sorted. InputError if the root is no folder; nothing if it lacks the folder.
+// Returns the sorted names, without the extension (".toml"), of the shipped files in a folder
+// ("hardware"). Throws InputError if the root is not a folder. Empty if the folder does not exist.
 std::vector<std::string> list_shipped(std::string_view folder, std::string_view extension);
 
-// A shipped name, in any case, or a path: a name with a '/' or the extension is a path. An unknown
-// name is an InputError that lists the known ones and asks for the nearest; `what` is the kind of
-// thing ("hardware").
+// Returns the path of a shipped name (upper and lower case are the same), or the given path: a name
+// with a '/' or the extension is a path. Throws InputError for an unknown name; the error lists the
+// known names and suggests the nearest. `what` is the kind of file ("hardware").
 std::filesystem::path find_shipped(std::string_view what, std::string_view folder,
                                    std::string_view extension, const std::string& name_or_path);
 
-// What a file names: a path is relative to the file's own folder, a name that of a shipped thing.
+// Resolves a name or path in `file`: a path is relative to the file's folder, and the name of a
+// shipped file is returned unchanged.
 std::string beside(const std::string& name_or_path, const std::filesystem::path& file);
 
 }  // namespace ferry

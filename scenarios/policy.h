@@ -1,5 +1,5 @@
-// The policies of `ferry plan`: what each is called, and whether it needs a program with segments.
-// How each one runs the step is in plan/policies.h.
+// The policies of `ferry plan`: their names, and which need a program with segments.
+// plan/policies.h says how each policy runs the step.
 #pragma once
 
 #include <algorithm>
@@ -24,21 +24,22 @@ enum class Policy : std::uint8_t {
   kCheckpointOffloadAll,
   kSelective,
   kKnapsack,
-  kBudget,
+  kOffloadSome,
   kMixed,
   kBest,
 };
 
-// Whose algorithm the policies offload-all and checkpoint-offload-all re-enact (sim/field/stash.h).
+// The algorithm that the policies offload-all and checkpoint-offload-all simulate
+// (sim/field/stash.h).
 enum class OffloadAll : std::uint8_t { kTrl, kTrlUntold, kTrlStaleKeys, kRecordStream };
 inline constexpr std::array<std::string_view, 4> kOffloadAllNames = {
     "trl", "trl-untold", "trl-stale-keys", "record-stream"};
 
-// Where nobody asks for a policy by name.
+// When a policy is in the table of `ferry plan`.
 enum class Asked : std::uint8_t {
-  kFirst,   // it is in the table all the same
-  kInAll,   // it is in that of `all`
-  kByName,  // it is not: it re-enacts what another system recomputes or moves
+  kFirst,   // by default, and with `all`
+  kInAll,   // with `all`
+  kByName,  // only if it is named: it simulates what another system recomputes or moves
 };
 
 struct PolicyEntry {
@@ -46,10 +47,10 @@ struct PolicyEntry {
   std::string_view name;
   Asked asked = Asked::kInAll;
   bool for_segments = false;
-  bool other_scheduler = false;  // in the core's place: no plan is written of it
+  bool other_scheduler = false;  // replaces the core, so it has no plan to write
 };
 
-// In the order of the enum, and of the table that is printed: the searches come last.
+// In the order of the enum and of the printed table. The searches come last.
 inline constexpr std::array kPolicies = {
     PolicyEntry{Policy::kKeep, "keep", Asked::kFirst},
     PolicyEntry{Policy::kOffloadAll, "offload-all", Asked::kFirst, /*for_segments=*/false,
@@ -64,11 +65,11 @@ inline constexpr std::array kPolicies = {
                 /*for_segments=*/true, /*other_scheduler=*/true},
     PolicyEntry{Policy::kSelective, "selective", Asked::kByName, /*for_segments=*/true},
     PolicyEntry{Policy::kKnapsack, "knapsack", Asked::kByName},
-    PolicyEntry{Policy::kBudget, "budget"},
+    PolicyEntry{Policy::kOffloadSome, "offload-some"},
     PolicyEntry{Policy::kMixed, "mixed", Asked::kInAll, /*for_segments=*/true},
     PolicyEntry{Policy::kBest, "best", Asked::kFirst},
 };
-// In the place of names: all but those that re-enact other systems'.
+// Typed instead of names: all policies except those that simulate other systems.
 inline constexpr std::string_view kAllPolicies = "all";
 static_assert([] {
   for (std::size_t i = 0; i < kPolicies.size(); ++i) {
@@ -83,7 +84,9 @@ constexpr const PolicyEntry& entry(Policy policy) {
 constexpr std::string_view name(Policy policy) { return entry(policy).name; }
 constexpr bool is_for_segments(Policy policy) { return entry(policy).for_segments; }
 
+// Also knows "budget", the name of offload-some in scenarios and sweeps of earlier versions.
 constexpr std::optional<Policy> find_policy(std::string_view name) {
+  if (name == "budget") return Policy::kOffloadSome;
   const auto found = std::find_if(kPolicies.begin(), kPolicies.end(),
                                   [name](const PolicyEntry& each) { return each.name == name; });
   return found == kPolicies.end() ? std::nullopt : std::optional(found->policy);
@@ -95,7 +98,7 @@ inline std::vector<std::string> policy_names() {
   return names;
 }
 
-// "keep, offload-all, … or mixed".
+// Returns "keep, offload-all, … or best".
 inline std::string list_of_policies() {
   std::string text;
   for (const PolicyEntry& each : kPolicies) {

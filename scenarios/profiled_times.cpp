@@ -15,9 +15,9 @@ bool agree(const std::optional<Layout>& layout, const ProfiledInput& input) {
   return layout->shape == input.shape && input.dtype.value_or(layout->dtype) == layout->dtype;
 }
 
-// cuDNN's attention, which PyTorch prefers on some cards, is flash in a program. Both are handed
-// the same tensors first: queries, keys and values; backward a gradient, these, the output and its
-// logsumexp. Then come seeds, in each one's own way.
+// On some cards PyTorch prefers cuDNN's attention, but a program has flash attention. Both have the
+// same first tensors: queries, keys and values; in backward the gradient, these three, the output
+// and its logsumexp. The random seeds after them differ.
 constexpr std::string_view kCudnn = "aten._scaled_dot_product_cudnn_attention";
 constexpr std::string_view kFlash = "aten._scaled_dot_product_flash_attention";
 constexpr std::string_view kBackward = "_backward";
@@ -27,7 +27,8 @@ std::string filed_as(std::string_view name) {
   return std::string(kFlash).append(name.substr(kCudnn.size()));
 }
 
-// So many of what it is handed tell a call from others.
+// Drops the inputs of attention that differ between cuDNN and flash: the first ones identify a
+// call.
 template <class Inputs>
 void keep_telling(std::string_view filed, Inputs& inputs) {
   if (!filed.starts_with(kFlash)) return;
@@ -40,14 +41,14 @@ bool agree(const OpSignature& op, const std::vector<ProfiledInput>& inputs) {
                     [](const auto& layout, const auto& input) { return agree(layout, input); });
 }
 
-// A number that is handed as a tensor is one without dimensions in a profile, and none in a
-// program.
+// Drops tensors without dimensions: a number that is passed as a tensor is such a tensor in a
+// profile, but no tensor in a program.
 std::vector<ProfiledInput> without_numbers(std::vector<ProfiledInput> inputs) {
   std::erase_if(inputs, [](const ProfiledInput& input) { return input.shape.empty(); });
   return inputs;
 }
 
-// Of the tensors that a call was handed, where all of their dtypes are known.
+// Returns the size of a call's tensors; empty if a dtype is not known.
 std::optional<std::int64_t> bytes_of(const OpSignature& op,
                                      const std::vector<ProfiledInput>& inputs) {
   std::int64_t bytes = 0;

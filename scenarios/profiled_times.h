@@ -1,10 +1,10 @@
-// The times of a program's ops from a profile (formats/profile.h): of each call the sum of its
-// kernels.
+// Finds the times of a program's ops in a profile (formats/profile.h). The time of a call is the
+// sum of its kernels' times.
 //
-// A profile says what an op was handed and not what it made, and a program does not say the layout
-// of a gradient that a backward is handed. So a call is an op's if it has the name, as many
-// tensors, and every shape and dtype that both state; where several calls that differ are left, it
-// must have read as many bytes as the op does. Where they still differ, none is taken.
+// A profile has the inputs of an op but not its results, and a program does not have the layout of
+// a gradient that a backward gets. So a call matches an op if it has the same name, the same number
+// of tensors, and every shape and dtype that both state. If different calls match, only those that
+// read as many bytes as the op remain. If these still differ, no time is taken.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ class ProfiledTimes {
  public:
   void add(const std::vector<ProfiledCall>& calls);
 
-  // The median of the calls that are this op's.
+  // Returns the median time of the calls that match the op.
   std::optional<std::int64_t> find(OpSignature op) const;
 
  private:
-  using Calls = std::map<std::vector<ProfiledInput>, std::vector<std::int64_t>>;  // their times
+  using Calls = std::map<std::vector<ProfiledInput>, std::vector<std::int64_t>>;  // times by inputs
   std::map<std::string, Calls, std::less<>> calls_;                               // by name
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kExtension = ".jsonl";
 
-// Its "description" if it has one, else everything that "about" says.
+// Returns the program's "description" if it has one, else all that its "about" says.
 std::string describe(const ProgramHeader& header) {
   std::string all;
   for (const auto& [key, value] : header.about) {

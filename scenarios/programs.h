@@ -1,4 +1,4 @@
-// The programs that ship: scenarios/programs/NAME.jsonl.
+// The shipped programs: scenarios/programs/NAME.jsonl.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ struct ShippedProgram {
 };
 
 std::filesystem::path find_program(const std::string& name_or_path);
-// By name. A header that cannot be read does not hide the others: `unreadable` is called with the
-// error, and the list goes on.
+// Returns the shipped programs, sorted by name. For a header that cannot be read, calls
+// `unreadable` with the error, and goes on.
 std::vector<ShippedProgram> list_programs(const Unreadable& unreadable);
 
 }  // namespace ferry

@@ -13,13 +13,13 @@ using Wide = WideNs;
 
 constexpr Wide kMost = limits::kTimeNs + 1;  // too long for any step
 
-// amount / (rate × percent / 100), in ns, rounded up; `rate` is per microsecond.
+// Returns amount / (rate × percent / 100) in ns, rounded up; `rate` is per microsecond.
 Wide duration_ns(Wide amount, std::int64_t rate, std::int64_t percent) {
   const Wide below = Wide{rate} * percent;
   return (amount * 1000 * 100 + below - 1) / below;
 }
 
-// By the memory, without what the cache has.
+// Time to move bytes from and to the memory, without those in the cache.
 Wide moving(const Op& op, const Hardware& hardware) {
   const Wide bytes = Wide{op.read_bytes} - op.cached_bytes + op.written_bytes;
   return duration_ns(bytes, hardware.memory_bytes_per_us, hardware.memory_percent);

@@ -1,11 +1,12 @@
-// How long a kernel takes: the roofline (Williams, Waterman, Patterson, CACM 2009).
+// The time of a kernel, by the roofline model (Williams, Waterman, Patterson, CACM 2009).
 //
-// The longer of computing and of moving bytes, at the share of the peaks that kernels reach, but at
-// least the hardware's shortest kernel, as often as the operator runs one; a measured time wins.
-// Computing a matrix product, or a convolution as one, takes whole tiles and waves
-// (scenarios/matrix_time.h). What the L2 cache has is read at its rate (scenarios/l2.h). That
-// copies take of the memory's rate is sim/gpu/memory_rates.h's. Integers only. Not modelled:
-// kernels that overlap, grouped convolutions that fill the device badly.
+// The time is the longer one of computing and of moving bytes, at the share of the peaks that
+// kernels reach. It is at least the card's shortest kernel for each kernel that the operator runs.
+// A measured time replaces all of this. A matrix product, or a convolution as one, computes full
+// tiles and waves (scenarios/matrix_time.h). Bytes in the L2 cache are read at its rate
+// (scenarios/l2.h). Copies also use the memory; sim/gpu/memory_rates.h models that. All arithmetic
+// is in integers. Kernels that overlap, and grouped convolutions that do not fill the device, are
+// not modelled.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,11 @@
 
 namespace ferry {
 
-// `compute` is the dtype that the operator multiplies in. At least 1.
+// Returns at least 1. `compute` is the dtype in which the operator multiplies.
 std::int64_t kernel_ns(const Op& op, DType compute, const Hardware& hardware);
 
-// What the bytes that it moves from and to the memory alone take; of a measured one it may be more
-// than its time.
+// Returns the time to move the operator's bytes from and to the memory. It can be more than a
+// measured time.
 std::int64_t moving_ns(const Op& op, const Hardware& hardware);
 
 }  // namespace ferry

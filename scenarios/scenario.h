@@ -1,14 +1,14 @@
-// A scenario: program × hardware × policies × budget, a small TOML file.
+// A scenario: a small TOML file with a program, a card, policies and a budget.
 //
 //   description = "GPT-2 on a card that it does not fit"
 //   program = "gpt2"              # shipped, or a path beside this file
 //   hardware = "rtx4090"
-//   budget = "12GiB"              # of device memory; without it, all that the hardware has
-//   policies = ["keep", "budget"]
+//   budget = "12GiB"              # device memory; default: all that the card has
+//   policies = ["keep", "offload-some"]
 //   optimizer = "adamw"           # none, sgd, momentum, adam or adamw
 //   microbatches = 4
 //
-// The reader checks the file alone: that a program exists is checked when it runs.
+// The reader checks only this file. If the program exists is checked when it runs.
 #pragma once
 
 #include <array>

@@ -38,7 +38,7 @@ std::string listed(const auto& names) {
   return text;
 }
 
-// What a value of that list must be; empty if it is.
+// Says what a value of that list must be; empty if the value is allowed.
 std::string objection(SweepKey key, const std::string& value) {
   const auto one_of = [&](const auto& names) {
     const bool known = std::find(names.begin(), names.end(), value) != names.end();
@@ -65,7 +65,7 @@ std::string objection(SweepKey key, const std::string& value) {
         return std::string("\"card\", a share such as 80%, or a size: ") + error.what();
       }
     default:
-      return value.empty() ? "names, not nothing" : "";
+      return value.empty() ? "names that are not empty" : "";
   }
 }
 
@@ -87,7 +87,7 @@ SweepList default_list(SweepKey key) {
   return {.values = {kDefaults[at(key)]}, .line = 0};
 }
 
-// Of each list, which values match; an empty row matches all.
+// For each list, which values match. An empty row matches all.
 using Filter = std::array<std::vector<bool>, kKeys>;
 
 std::vector<Filter> read_filters(TomlFields& file, const std::string& name, const Sweep& sweep) {
@@ -122,7 +122,7 @@ bool matches(const Filter& filter, const SweepItem& item) {
   return true;
 }
 
-// The next combination; false after the last one.
+// Moves on to the next combination; returns false after the last one.
 bool advance(SweepItem& item, const Sweep& sweep) {
   for (std::size_t i = kKeys; i-- > 0; item[i] = 0) {
     if (++item[i] < sweep.lists[i].values.size()) return true;
@@ -147,7 +147,8 @@ std::vector<SweepItem> combinations(TomlFields& file, const Sweep& sweep) {
     if (only.empty() || std::any_of(only.begin(), only.end(), is_matched)) items.push_back(item);
   } while (advance(item, sweep));
   if (items.empty()) {
-    throw InputError(sweep.file, 0, "expected an item: [[skip]] and [[only]] leave out all");
+    throw InputError(sweep.file, 0,
+                     "expected at least one item: [[skip]] and [[only]] leave out all");
   }
   return items;
 }

@@ -1,24 +1,24 @@
-// A sweep: programs × cards × options × budgets × policies, a TOML file.
+// A sweep: a TOML file with lists of programs, cards, options, budgets and policies.
 //
 //   description = "which card for which model"
 //   programs = ["gpt2", "mine.jsonl"]     # shipped, or paths beside this file
 //   hardware = ["rtx4090", "cards/b.toml"]
-//   optimizers = ["none", "adamw"]        # from here on each list may be missing
+//   optimizers = ["none", "adamw"]        # this list and the ones below are optional
 //   microbatches = [1, 4]
 //   orders = ["fbfb", "1f1b"]             # of micro-batches
 //   spans = [true, false]
-//   budgets = ["card", "80%", "20GiB"]    # "card": what it leaves a process; a share is of that
+//   budgets = ["card", "80%", "20GiB"]    # "card": all usable memory; 80%: a share of it
 //   policies = ["keep", "best"]
 //
-//   [[skip]]                              # leaves out what matches all of its lists
+//   [[skip]]                              # leaves out items that match all lists here
 //   programs = ["mine.jsonl"]
 //   budgets = ["20GiB"]
-//   [[only]]                              # where there are some, an item matches one of them
+//   [[only]]                              # keeps only items that match one of these tables
 //   policies = ["best"]
 //
-// The items are all combinations but those left out. The list that comes last here varies fastest,
-// whatever their order in the file. The reader checks the file alone: that a program exists is
-// checked when it runs.
+// The items are all combinations that are not left out. The list that is last in this example
+// varies fastest, whatever the order in the file. The reader checks only this file; missing
+// programs are reported when the sweep starts.
 #pragma once
 
 #include <array>
@@ -49,7 +49,7 @@ struct SweepList {
   std::uint64_t line = 0;           // 0: not in the file, but the default
 };
 
-// Of each list, the place of its value.
+// The index of the item's value in each list.
 using SweepItem = std::array<std::uint32_t, kSweepKeys.size()>;
 
 struct Sweep {
@@ -62,14 +62,14 @@ struct Sweep {
   const std::string& value(const SweepItem& item, SweepKey key) const {
     return list(key).values[item[static_cast<std::size_t>(key)]];
   }
-  // What a program or a card is found by: a shipped name, or a path.
+  // Returns the shipped name or the path by which a program or card of the sweep is found.
   std::string found_by(const std::string& value) const;
 };
 
 Sweep parse_sweep(std::string_view text, const std::string& file);
 Sweep read_sweep(const std::filesystem::path& path);
 
-// In bytes, of a card with so much memory. Throws UnitError.
+// Returns a budget in bytes, on a card with `memory_bytes` of usable memory. Throws UnitError.
 std::int64_t sweep_budget(std::string_view budget, std::int64_t memory_bytes);
 
 }  // namespace ferry

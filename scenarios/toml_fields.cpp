@@ -57,12 +57,12 @@ struct TomlFields::Loader {
   }
 };
 
-// A key of n parts ("a.a.a…") is n tables in each other, which are destroyed by recursion.
+// A key of n parts ("a.a.a…") makes n nested tables, and toml++ destroys these by recursion.
 constexpr std::ptrdiff_t kMostDots = 1000;
 
 TomlFields::TomlFields(std::string_view text, std::string file) : file_(std::move(file)) {
   if (std::count(text.begin(), text.end(), '.') > kMostDots) {
-    throw InputError(file_, 0, "expected at most 1000 dots: keys have one at most");
+    throw InputError(file_, 0, "expected at most 1000 dots: a key has at most one");
   }
   try {
     Loader::load(toml::parse(text, std::string_view(file_)), "", *this);

@@ -13,8 +13,8 @@ __extension__ typedef __int128 Wide;
 
 struct Unit {
   std::string_view name;
-  std::int64_t factor;       // of base units
-  std::int64_t divisor = 1;  // a unit smaller than the base unit: factor / divisor of it
+  std::int64_t factor;       // the unit is factor / divisor base units
+  std::int64_t divisor = 1;  // more than 1 for units smaller than the base unit
 };
 
 constexpr std::int64_t kKi = 1024;
@@ -39,7 +39,7 @@ constexpr std::array kPercentUnits = {Unit{"%", 1}};
 constexpr std::array kCostUnits = {Unit{"/h", 1'000}};
 
 struct Grammar {
-  std::string_view what;  // expected, such as "a size such as 24GiB"
+  std::string_view what;  // the expectation in errors, such as "a size such as 24GiB"
   std::span<const Unit> units;
   bool drops_parts = false;  // drops parts of a base unit
 };
@@ -58,7 +58,8 @@ struct Decimal {
   std::int64_t scale = 1;   // a power of ten: the number is digits / scale
 };
 
-// Takes the number off the front of `text`; none if there is no number, or if it is too long.
+// Removes the number at the front of `text` and returns it; empty if there is none or it is too
+// long.
 std::optional<Decimal> take_decimal(std::string_view& text) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 10 - 1;
   Decimal result;
@@ -97,7 +98,7 @@ std::int64_t parse(std::string_view text, const Grammar& grammar) {
   const Wide above = Wide{decimal->digits} * found.factor;
   const Wide below = Wide{decimal->scale} * found.divisor;
   if (above % below != 0 && !grammar.drops_parts)
-    refuse(grammar, text, ": no whole number of base units");
+    refuse(grammar, text, ": not a whole number of base units");
   if (above / below > std::numeric_limits<std::int64_t>::max())
     refuse(grammar, text, ": too large");
   return static_cast<std::int64_t>(above / below);
@@ -105,7 +106,7 @@ std::int64_t parse(std::string_view text, const Grammar& grammar) {
 
 constexpr std::int64_t kMostNegatable = std::numeric_limits<std::int64_t>::max();
 
-// `value` in the largest unit that it reaches, with three significant digits.
+// Formats `value` in the largest unit that is not larger, with three significant digits.
 std::string format(std::int64_t value, std::span<const Unit> ascending) {
   if (value < 0) return "-" + format(value < -kMostNegatable ? kMostNegatable : -value, ascending);
   const Unit* unit = &ascending.front();

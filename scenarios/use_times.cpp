@@ -58,7 +58,7 @@ class Lookup {
     const auto calls = calls_.find({op.name, dtype_of(op)});
     if (calls == calls_.end()) return std::nullopt;
     const Wide work = work_ns(op, hardware_);
-    // Nearest by ratio: a and b are as far apart as the larger is times the smaller.
+    // Nearest by ratio: the distance of two times is the larger one divided by the smaller one.
     const auto nearer = [work](const MeasuredCall& a, const MeasuredCall& b) {
       const auto far = [work](const MeasuredCall& to) {
         return std::pair(std::max(work, Wide{to.work_ns}), std::min(work, Wide{to.work_ns}));

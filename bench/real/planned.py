@@ -198,7 +198,7 @@ def ways(rows, folder, trl_folder):
     for name in dict.fromkeys(row["model"] for row in rows):
         for row in rows:
             if row["model"] == name:
-                guards = [lambda _, path=folder / plan: ferry.run(str(path))
+                guards = [lambda _, path=folder / plan: ferry.execute(str(path))
                           for plan in row["plans"]]
                 yield row, guards or (None, None), False
         yield {"model": name, "policy": "PyTorch's checkpoint", "share": None}, (None, None), True

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-POLICIES = ("keep", "offload", "checkpoint", "budget", "mixed")
+POLICIES = ("keep", "offload", "checkpoint", "offload-some", "mixed")
 # How the planner calls what is moved wholly.
 PLANNED = {"offload": "offload", "budget": "budget", "mixed": "mixed"}
 DOES_NOT_FIT = 3
@@ -120,7 +120,7 @@ class Bench:
         within = ["--budget", str(budget)] if policy != "offload" else []
         rows, times = self.simulated("plan", program, "--policy", PLANNED[policy], *within, "-o",
                                      plan)
-        kind = "mixed" if policy == "mixed" else "budget"
+        kind = "mixed" if policy == "mixed" else "offload-some"
         return rows[PLANNED[policy]], times, ["--policy", kind, "--plan", plan, *self.disk]
 
     def measure(self, batch, policy_options):

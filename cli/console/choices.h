@@ -1,5 +1,5 @@
-// Options whose value is one of a few names: typed in any case, and with an error that names the
-// option, lists the names and asks for the nearest one.
+// Parses options whose value is one of a few names. Upper and lower case are the same. The error
+// for an unknown name gives the option, the allowed names and the nearest one.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ std::vector<std::string> names_of(const Texts& texts) {
   return {std::begin(texts), std::end(texts)};
 }
 
-// The index of the typed name among the names.
+// Returns the index of the typed name in the list. Throws InputError if it is not there.
 inline std::size_t choice(const std::string& option, const std::string& typed,
                           const std::vector<std::string>& names) {
   if (const auto found = find_name(typed, names)) return *found;
@@ -36,7 +36,7 @@ inline std::size_t choice(const std::string& option, const std::string& typed,
       "expected " + listed(names) + ", got '" + typed + "'" + did_you_mean(typed, names));
 }
 
-// Spelled as in the list.
+// Returns the typed names, spelled as in the list. Throws InputError for one that is not there.
 inline std::vector<std::string> chosen(const std::string& option, std::vector<std::string> typed,
                                        const std::vector<std::string>& names) {
   for (std::string& each : typed) each = names[choice(option, each, names)];

@@ -1,6 +1,6 @@
-// The context that subcommands share. A subcommand is one file with one function, which adds it to
-// the program and sets its callback; the callback prints the result on stdout, the rest on stderr,
-// and leaves the exit code in the context. It throws InputError for bad input.
+// The context that subcommands share. A subcommand is one file with one function, which adds the
+// subcommand to the program and sets its callback. The callback prints the result on stdout and
+// messages on stderr, and stores the exit code in the context. It throws InputError for bad input.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,17 @@ class Option;
 
 namespace ferry::cli {
 
-// What an option's value may be, for a shell to complete.
+// The values that an option can have, for completion in a shell.
 struct Values {
   std::vector<std::string> names;
-  bool or_file = false;  // a path will do as well
+  bool or_file = false;  // a path is allowed too
 };
 
 struct Context {
   ExitCode exit_code = kOk;
-  std::vector<CLI::Option*> further;  // what --help does not list (first_options.h)
-  std::vector<std::string> typed;     // the words of the command line, after the program's
-  // Of options whose values have names. Those of type FILE need no entry.
+  std::vector<CLI::Option*> further;  // options that only --help-all lists (first_options.h)
+  std::vector<std::string> typed;     // the words of the command line after the program's name
+  // The values of options that take names. Options of type FILE need no entry.
   std::map<const CLI::Option*, std::function<Values()>> values;
 };
 

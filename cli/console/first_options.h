@@ -1,4 +1,4 @@
-// Commands with many options: `--help` lists those that are asked for first, `--help-all` all.
+// For commands with many options: `--help` lists the most common ones, `--help-all` lists all.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,8 @@
 
 namespace ferry::cli {
 
-// To be called once all options of the command are there. `first`: names of some, as "--card".
+// Adds --help-all. Call it after all options were added. `first` has the names of the options that
+// --help lists, such as "--card".
 inline void list_first(CLI::App& command, Context& context,
                        std::initializer_list<const char*> first) {
   command.set_help_all_flag("--help-all", "Print every option and exit");
@@ -23,8 +24,8 @@ inline void list_first(CLI::App& command, Context& context,
   }
 }
 
-// To be called before help is printed, and not earlier: an option that CLI11 hides has no name in
-// its errors.
+// Hides the other options. Call it just before help is printed: CLI11's error messages do not name
+// an option that is hidden.
 inline void hide_further(const Context& context) {
   for (CLI::Option* option : context.further) option->group("");
 }

@@ -1,4 +1,4 @@
-// Messages on stderr, beside the answer on stdout: a line each, "ferry: …".
+// Prints messages on stderr, one line each: "ferry: …". Results go to stdout (output.h).
 #pragma once
 
 #include <fmt/core.h>
@@ -8,8 +8,8 @@
 
 namespace ferry::cli {
 
-// The line is made printable, for names come from files that anybody may have written, and control
-// characters in them could act on the terminal. It is written whole, whoever else writes meanwhile.
+// Control characters are escaped: names come from files that anybody may have written, and could
+// act on the terminal. The line is one write, so output of other writers does not split it.
 void tell(const std::string& message);
 
 template <class First, class... Rest>

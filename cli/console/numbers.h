@@ -1,4 +1,4 @@
-// Checks of what is typed on the command line, whose errors say what was expected.
+// Validators for values on the command line. Their errors say what was expected.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,10 +18,10 @@ inline CLI::Validator above_zero() {
   return {[](std::string& text) { return not_above_zero(text); }, ""};
 }
 
-// Refuses an empty text: such an option has lost its argument.
+// Rejects an empty text: the option has lost its argument.
 inline CLI::Validator some_text() {
   return {[](std::string& text) -> std::string {
-            return text.empty() ? "expected a name, not nothing" : "";
+            return text.empty() ? "expected a name, got an empty text" : "";
           },
           ""};
 }

@@ -7,14 +7,15 @@
 
 namespace ferry::cli {
 
-// Prints lines; everything but their ends is made printable.
+// Prints lines. Control characters other than line ends are escaped.
 void print_text(std::string_view text);
 // Prints ASCII only.
 void print_json(const nlohmann::ordered_json& json);
-// Prints objects with equal keys as lines (RFC 4180) below one line of keys: a key of a nested
-// object is "link.latency_ns", and a list is one cell of JSON. No objects print nothing.
+// Prints objects with equal keys as CSV (RFC 4180): a line of keys, then a line for each object. A
+// key in a nested object becomes "link.latency_ns"; a list is one cell of JSON. Prints nothing if
+// there are no objects.
 void print_csv(const nlohmann::ordered_json& rows);
-// One of these lines, below the line of keys or without it.
+// Prints the line of one object, with the line of keys before it if `with_keys`.
 void print_csv_row(const nlohmann::ordered_json& row, bool with_keys);
 
 }  // namespace ferry::cli

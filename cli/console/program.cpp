@@ -40,8 +40,8 @@ std::vector<std::string> options_of(const CLI::App& command) {
   return names;
 }
 
-// CLI11's message, with the likely intention added: for a mistyped command CLI11 only says that one
-// is required, for a mistyped option that it did not expect it.
+// Returns CLI11's message with a suggestion. Alone, CLI11 says for a mistyped command only that a
+// command is required, and for a mistyped option only that it was not expected.
 std::string meaning(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
   const auto subcommands = app.get_subcommands();
   const std::string typed = argc > 1 ? argv[1] : "";
@@ -67,27 +67,26 @@ std::string meaning(const CLI::ParseError& error, const CLI::App& app, int argc,
          (subcommands.empty() ? " (ferry --help)" : " (ferry " + command.get_name() + " --help)");
 }
 
-// With the new names of options, where there are old ones; and what those are called now is told.
+// Returns the command line with old names of options replaced, and prints a note about each.
 std::vector<std::string> typed_words(int argc, char** argv, const Program& program) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const auto& commands = program.with_old_names;
   if (words.empty() || std::find(commands.begin(), commands.end(), words[0]) == commands.end()) {
     return words;
   }
-  NewNames found = with_new_names(std::move(words), program.old_names);
+  NewNames found = with_new_names(std::move(words), program.old_names, program.old_values);
   for (const std::string& note : found.notes) tell(note);
   return found.words;
 }
 
 int parse_and_run(int argc, char** argv, const Program& program) {
-  CLI::App app("Plans activation offload, and simulates it with its stream order checked.",
-               "ferry");
+  CLI::App app("Plans, simulates and checks offload and recompute of saved activations.", "ferry");
   app.set_version_flag("--version", std::string("ferry ") + program.version);
   app.require_subcommand(1);
   Context context;
   context.typed = typed_words(argc, argv, program);
   for (const AddSubcommand add : program.subcommands) add(app, context);
-  app.footer(program.footer);  // printed after the commands: before, it would be taken for theirs
+  app.footer(program.footer);  // set last, because a command inherits the footer that it finds
   try {
     app.parse(std::vector<std::string>(context.typed.rbegin(), context.typed.rend()));
   } catch (const CLI::Success& asked) {  // --help, --help-all and --version
@@ -100,7 +99,7 @@ int parse_and_run(int argc, char** argv, const Program& program) {
   return context.exit_code;
 }
 
-// Prints what the option of the program's one subcommand may be.
+// Prints the allowed values of an option of the program's one subcommand.
 int print_values(const std::string& option, const Program& program) {
   CLI::App app;
   Context context;
@@ -115,7 +114,7 @@ int print_values(const std::string& option, const Program& program) {
 int guarded(const std::function<int()>& run) {
   try {
     const int code = run();
-    // A result that did not reach its file is no result (a full disk, a closed pipe).
+    // A result that was not written completely is an error (a full disk, a closed pipe).
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       return complain("cannot write to stdout", kResourceMissing);
     }
@@ -127,7 +126,7 @@ int guarded(const std::function<int()>& run) {
   } catch (const std::system_error& error) {
     return complain(error.what(), kResourceMissing);
   } catch (const std::bad_alloc&) {
-    return complain("out of memory: this machine's, not a simulated card's", kDoesNotFit);
+    return complain("this machine (not the simulated card) is out of memory", kDoesNotFit);
   } catch (const std::exception& error) {
     return complain(std::string("internal error: ") + error.what(), kInternal);
   }

@@ -1,5 +1,5 @@
-// Shows how far a long command is: one line on stderr if that is a terminal, gone at the end.
-// Prints nothing to a pipe, and no colour under NO_COLOR.
+// Shows the progress of a long command in one line on stderr, and removes the line at the end.
+// Prints nothing if stderr is not a terminal, and no colour if NO_COLOR is set.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// What ships: as values of options (context.h), by name or a file of one's own; and as lists.
+// The cards and programs that ship with Ferry, as values of options (context.h). Such an option
+// also takes a path to the user's own file.
 #pragma once
 
 #include "cli/console/context.h"
@@ -11,7 +12,7 @@ namespace ferry::cli {
 inline Values shipped_cards() { return {list_shipped("hardware", ".toml"), /*or_file=*/true}; }
 inline Values shipped_programs() { return {list_shipped("programs", ".jsonl"), /*or_file=*/true}; }
 
-// One broken file is no reason not to list the others.
+// Reports a broken file; the caller goes on and lists the others.
 inline void warn_of_unreadable(const InputError& error) { tell(error.what()); }
 
 }  // namespace ferry::cli

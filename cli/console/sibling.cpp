@@ -14,7 +14,7 @@
 namespace ferry::cli {
 namespace {
 
-// Returns only if there is no such program.
+// Becomes the program. Returns only if there is no such program.
 ExitCode run(const Sibling& sibling, std::vector<std::string> arguments) {
   std::string program_name = std::string("ferry-") + sibling.name;
   const std::filesystem::path program =

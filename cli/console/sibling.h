@@ -1,6 +1,5 @@
-// Starts programs that stand beside `ferry` and link what `ferry` does not: LibTorch, or
-// RapidCheck. Planning and simulating need neither. Their subcommands turn this process into that
-// program.
+// Starts the programs beside `ferry` that link LibTorch or RapidCheck, which planning and
+// simulating do not need. A subcommand of this kind replaces the process by that program (exec).
 #pragma once
 
 #include "cli/console/context.h"
@@ -14,13 +13,13 @@ namespace ferry::cli {
 struct Sibling {
   const char* name;         // `ferry NAME …` becomes `ferry-NAME …`
   const char* description;  // in the help
-  const char* group;        // likewise; empty: none of its own
-  const char* without;      // "NAME " and this is what `ferry` says where there is no such program
+  const char* group;        // the heading in the help; empty: the default one
+  const char* without;      // the message if the program is missing is "NAME " and this text
 };
 
-// The other program gets the arguments as they are (so --help shows its help). If there is no such
-// program, `ferry` says what is missing: kResourceMissing. Throws std::system_error if the program
-// exists and cannot be run.
+// The other program gets the arguments unchanged (so --help shows its help). If the program is
+// missing, `ferry` prints `without` and exits with kResourceMissing. Throws std::system_error if
+// the program exists but cannot be started.
 void add_sibling(CLI::App& app, Context& context, const Sibling& sibling);
 
 }  // namespace ferry::cli

@@ -15,7 +15,7 @@
 namespace ferry::cli {
 
 void listen_for_stop() {
-  listen_for_stop_signal("\r\033[Kferry: stopping; once more to stop at once\n");
+  listen_for_stop_signal("\r\033[Kferry: stopping; press Ctrl-C again to stop at once\n");
 }
 
 bool is_stopped() { return stop_signal() != 0; }
@@ -29,7 +29,7 @@ ExitCode told_stopped(std::string_view done) {
 StoppableInput::StoppableInput() : bytes_(std::size_t{1} << 18) {}
 
 StoppableInput::int_type StoppableInput::underflow() {
-  // A signal that comes between the question and the wait is noticed a moment later.
+  // A signal that comes between the check and the wait is noticed after this time.
   constexpr int kWaitMs = 100;
   pollfd input{STDIN_FILENO, POLLIN, 0};
   for (;;) {

@@ -1,4 +1,5 @@
-// Ctrl-C (formats/stop_signal.h): a command ends, and tells what is done so far.
+// Stops a command on Ctrl-C or SIGTERM (formats/stop_signal.h): it ends early and reports what it
+// has done so far.
 #pragma once
 
 #include <streambuf>
@@ -9,18 +10,18 @@
 
 namespace ferry::cli {
 
-// From now on. Once in a process.
+// Starts to listen for the signals. Call it once in a process.
 void listen_for_stop();
 
-// On any thread.
+// True once a signal came. Any thread may call it.
 bool is_stopped();
 
-// Once is_stopped(): says by what, and what was done by then ("3 of 9 policies"). The exit code is
-// the one that shells expect.
+// Call it once is_stopped() is true. Prints which signal came and what was done by then
+// ("3 of 9 policies"). Returns the exit code that shells expect.
 ExitCode told_stopped(std::string_view done);
 
-// stdin, handed out as it comes (a pipe's reader sees a line when it is written) and at its end
-// where the user asked to stop, which a waiting read would not notice.
+// Reads stdin and passes data on as it arrives, so a line in a pipe is seen when it is written.
+// After a stop signal it reports the end of the input; a blocking read would not notice the signal.
 class StoppableInput final : public std::streambuf {
  public:
   StoppableInput();

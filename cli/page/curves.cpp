@@ -19,7 +19,7 @@ void share(const Slices& slices, Time from, Time to, const Add& add) {
   }
 }
 
-// One after the other, `work` of an engine, each with its times.
+// Collects the slices of an engine. Pieces of work are added in order of time.
 class LaneCurve {
  public:
   explicit LaneCurve(const Slices& slices)

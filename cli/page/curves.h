@@ -1,8 +1,9 @@
-// Long records made short enough to draw, without losing what matters: a step is cut into slices of
-// equal length, and each slice is told exactly.
+// Makes long records short enough to draw without losing peaks or times. A step is cut into slices
+// of equal length.
 //
-// Of memory a slice has the moment with the most allocated bytes, so every peak is there. Of an
-// engine it has how long it worked, and how long it was idle for each reason: these add up.
+// For memory, a slice has the moment with the most allocated bytes, so no peak is lost. For an
+// engine, it has the time that the engine worked and the idle time for each reason. Working and
+// idle times add up to the slice.
 #pragma once
 
 #include <array>
@@ -25,7 +26,7 @@ struct Slices {
   sim::Time begin(std::size_t slice) const;
   sim::Time end(std::size_t slice) const;
 };
-// At most `most` slices, each of at least a nanosecond.
+// Cuts a step into at most `most` slices, each of at least a nanosecond.
 Slices slices(sim::Time step_ns, std::size_t most);
 
 struct MemoryMoment {
@@ -39,12 +40,12 @@ std::vector<MemoryMoment> memory_curve(const sim::RunRecord& record, const Slice
 struct LaneSlice {
   sim::Time busy_ns = 0;
   std::array<sim::Time, sim::kIdles> idle_ns{};
-  std::size_t begun = 0;               // work that began in it
-  std::optional<std::size_t> longest;  // the work that took most of it
+  std::size_t begun = 0;               // pieces of work that began in the slice
+  std::optional<std::size_t> longest;  // the work that took most of the slice
 };
 std::vector<LaneSlice> lane_curve(const sim::RunRecord& record, sim::OpKind kind,
                                   const std::vector<sim::IdlePart>& idle, const Slices& slices);
-// Of the host: launches are its work.
+// The same for the host, whose work is to launch kernels and copies.
 std::vector<LaneSlice> host_curve(const sim::RunRecord& record,
                                   const std::vector<sim::IdlePart>& idle, const Slices& slices);
 

@@ -40,7 +40,7 @@ std::string escaped_data(const nlohmann::ordered_json& data) {
   std::string text;
   text.reserve(json.size());
   for (const char letter : json) {
-    // Only strings of JSON have these.
+    // In JSON, these occur only inside strings.
     switch (letter) {
       case '<':
         text += "\\u003c";
@@ -58,8 +58,7 @@ std::string escaped_data(const nlohmann::ordered_json& data) {
   return text;
 }
 
-// The template's marks are filled from the front to the back, so that nothing that was filled in is
-// taken for a mark.
+// Fills the template's marks from front to back, so that a mark in a filled-in text is not filled.
 std::string page(std::string_view title, std::string_view answer,
                  const nlohmann::ordered_json& data) {
   const std::pair<std::string_view, std::string> marks[] = {{"{{title}}", escaped_html(title)},

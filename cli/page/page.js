@@ -7,27 +7,27 @@ const budget = data.plan.budget_bytes;
 const KINDS = ["parameters", "optimizer", "gradients", "buffers", "inputs", "workspaces",
   "activations", "temporaries"];
 const KIND_WORDS = { optimizer: "the optimizer's state", workspaces: "workspaces of libraries" };
-// As in the data, where a part of the peak has a kind's number.
+// The order of kinds in the data, where a part of the peak has the number of its kind.
 const KIND_NUMBERS = Object.keys(rows.length ? rows[0].peak_bytes : {});
 const REASONS = {
   copy_in: "waited for a copy in, from the host",
   copy_out: "waited for a copy out, to the host",
   other_stream: "waited for a kernel of another stream",
-  earlier_step: "waited for work of the step before",
+  earlier_step: "waited for work of the previous step",
   launch: "the host had not launched it yet",
   host_waited: "the host itself was waiting",
   no_more_work: "no more work in this step",
 };
 const LANE_REASONS = {
   compute: {},
-  "copy out": { launch: "nothing to copy", other_stream: "waited for a kernel to make it" },
+  "copy out": { launch: "nothing to copy", other_stream: "waited for a kernel to write the tensor" },
   "copy in": { launch: "nothing to copy", other_stream: "waited for the memory to be free" },
-  host: { host_waited: "waited for the card: it is as far ahead as it may be",
+  host: { host_waited: "waited for the card: it is as far ahead as it is allowed",
     no_more_work: "all is launched" },
 };
 const reasonWords = (lane, why) => LANE_REASONS[lane][why] || REASONS[why];
 
-// What a run is, once its columns are numbers.
+// The runs, with their columns of differences turned into numbers.
 
 const runs = data.runs.map((run) => {
   if (!run.drawn) return run;
@@ -81,7 +81,7 @@ function drawPolicies() {
   });
   const refused = rows.filter((row) => row.refusal || row.errors.length);
   show("policies", table(columns, lines, "The policies"), refused.length ? html("details", {},
-    html("summary", {}, "Why some do not fit, in PyTorch's words"), html("ul", {},
+    html("summary", {}, "Why some do not fit: PyTorch's messages"), html("ul", {},
       ...refused.map((row) => html("li", {}, html("strong", {}, `${row.policy}: `),
         row.errors.length ? row.errors[0].message : row.refusal)))) : null);
   document.getElementById("included").textContent =
@@ -92,7 +92,7 @@ function drawPolicies() {
 const kindLegend = (isThere) => legend(KINDS.filter(isThere)
   .map((kind) => [KIND_WORDS[kind] || kind, kind]));
 
-// Where memory goes from left to right.
+// The line of the budget, in pictures where memory is the horizontal axis.
 function budgetLine(plot, x) {
   const far = x(budget) > plot.right;
   return [far ? null : svg("line", { class: "limit", x1: x(budget), x2: x(budget),
@@ -129,7 +129,7 @@ function drawPeaks() {
       bytes(row.device_peak_bytes)] })), "Memory at the peak by kind")));
 }
 
-// The outline of values from the bottom, a step for each slice.
+// The outline of an area with one height for each slice, down to `base`.
 function area(values, x, y, base) {
   let path = "";
   values.forEach((value, i) => {
@@ -204,7 +204,7 @@ function drawMemory() {
     "Memory over time by kind")));
 }
 
-// The parts of all slices of a lane that have this colour, on top of what is below.
+// The path of one colour in all slices of a lane. Adds its heights to `below`.
 function slicePath(part, below, sliceNs, x, top, height) {
   let path = "";
   part.forEach((ns, i) => {
@@ -288,7 +288,7 @@ function gapTable() {
       ["what came next", "words"]], lines, "The longest gaps of compute")));
 }
 
-// Modules at a depth: "model.layers.3.mlp" at 3 is "model.layers.3".
+// Sums the peak by modules of a depth: "model.layers.3.mlp" counts for "model.layers.3" at depth 3.
 function modulesAt(depth) {
   const groups = new Map();
   for (const [text, kind, part] of chosen.peak.parts) {
@@ -354,7 +354,7 @@ function drawCurve() {
   const points = data.curve ? data.curve.rows : [];
   if (!points.length) {
     show("curve", html("p", {}, data.curve ? "No plan was found for any budget." :
-      "It was not asked for (--no-curve)."));
+      "The curve was not computed (--no-curve, or --plan)."));
     return;
   }
   const marks = rows.filter((row) => row.least_bytes !== null && row.errors.length === 0);
@@ -397,10 +397,10 @@ function drawCurve() {
       ...xAxis(plot, byteTicks(from, to, 8), x, "memory"),
       ...budgetLine(plot, x), ...parts.filter((part) => part)]);
   const left = marks.length - shown.length;
-  show("curve", html("p", {}, "The blue line is the fastest plan found for each budget; under the " +
-    "grey line no plan can be, and in the shaded memory none fits. The squares are the policies " +
-    "above, at the least memory that each runs in. The axes do not begin at 0." +
-    (left ? ` Not shown, for they are far slower: ${marks.filter((row) => !shown.includes(row))
+  show("curve", html("p", {}, "The blue line is the fastest plan found for each budget. No plan can " +
+    "be below the grey line, and none fits in the shaded memory. The squares are the policies " +
+    "above, each at the least memory that it runs in. The axes do not begin at 0." +
+    (left ? ` Not shown because they are far slower: ${marks.filter((row) => !shown.includes(row))
       .map((row) => row.policy).join(", ")}.` : "")),
   figure(scroll(drawing), asTable([["budget"], ["a step"], ["of keep's"], ["no plan is below"],
     ["gap"], ["reserved"], ["host memory"]], points.map((point) => ({ cells: [
@@ -410,7 +410,7 @@ function drawCurve() {
     bytes(point.host_peak_bytes)] })), "Time against memory")));
 }
 
-// Names beside the policies' squares, moved apart where they would overlap.
+// Puts names beside the squares of the policies, and moves them apart if they would overlap.
 function labels(marks, x, y, plot) {
   const placed = [];
   const overlaps = (a) => placed.some((b) =>
@@ -432,14 +432,15 @@ function labels(marks, x, y, plot) {
 function drawNotes() {
   const slices = chosen ? chosen.slices.count : 0;
   show("notes", ...[
-    "Everything here was simulated: the times are a roofline's, unless kernels were measured.",
-    "Memory is counted as PyTorch's allocator counts it, when the host asks for it, and drawn at " +
-      "the time at which the compute stream gets there. \"Needs\" is the least memory that the " +
-      "training was seen to run in.",
-    `A step is cut into ${slices} slices of equal length. Of memory each slice shows the moment ` +
-      "with the most allocated bytes, so no peak is lost; of a lane it shows how long it worked " +
-      "and waited, so the times add up. What a slice is called after is the work that took most " +
-      "of it. Every single operation is in `ferry simulate --trace`.",
+    "Everything here was simulated. Kernel times are estimates from the card's rates (a roofline) " +
+      "unless they were measured.",
+    "Memory is counted as PyTorch's allocator counts it, when the host allocates, and drawn at the " +
+      "time at which the compute stream gets there. \"Needs\" is the least memory in which the " +
+      "training ran in the simulator.",
+    `A step is cut into ${slices} slices of equal length. For memory, a slice shows the moment ` +
+      "with the most allocated bytes, so no peak is lost. For a lane, it shows how long the lane " +
+      "worked and waited, so the times add up. A slice is named after the work that took most of " +
+      "it. `ferry simulate --trace` has every single operation.",
     "The pictures can be read with the keyboard: Tab goes to one, the arrow keys move through it.",
     "The numbers are in this file as JSON, in the element \"data\": \"plan\" is what " +
       "`ferry plan --json` prints, and \"curve\" what it prints with `--pareto`.",

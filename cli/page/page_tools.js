@@ -1,7 +1,7 @@
 "use strict";
-// What the page is drawn with: numbers as texts, elements, tables, the tip, axes.
+// The tools that page.js draws with: numbers as texts, elements, tables, the tip, axes.
 
-// Numbers, for people.
+// Numbers as texts.
 
 function scaled(value, units, base) {
   let unit = 0;
@@ -17,7 +17,7 @@ const time = (ns) => scaled(ns, ["ns", "us", "ms", "s"], 1000);
 const percent = (part, all) => `${(100 * part / Math.max(all, 1)).toFixed(1)} %`;
 const sum = (list) => list.reduce((all, each) => all + each, 0);
 
-// Columns are differences.
+// Turns a column of differences into values.
 function column(differences) {
   let now = 0;
   return differences.map((each) => (now += each));
@@ -66,7 +66,7 @@ function legend(entries) {
   }));
 }
 
-// The tip: what is under the pointer, or at the cursor that the arrow keys move.
+// The tip describes what is under the pointer, or at the cursor that the arrow keys move.
 
 const tip = document.getElementById("tip");
 function tell(text, x, y) {
@@ -171,7 +171,7 @@ function xAxis(plot, axis, at, words) {
   svg("text", { x: plot.right, y: plot.bottom + 34, "text-anchor": "end", class: "strong" },
     `${words}, ${axis.unit}`)];
 }
-// The top of a scale of bytes: room for the budget, unless all else would be too small to see.
+// The top of a scale of bytes. It has room for the budget, unless the rest would be too small then.
 const FAR = 2.5;
 const topOf = (most, limit) => 1.05 * (limit <= FAR * most ? Math.max(most, limit) : most);
 function limitLine(plot, y, text) {

@@ -1,4 +1,4 @@
-// Which module of the model the lines of a program's file belong to, for people: "model.layers.3".
+// Finds the module of the model ("model.layers.3") that a line of a program's file belongs to.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@ class Places {
  public:
   explicit Places(const Program& program);
 
-  // The innermost module around the line's statement, or the one whose parameter or buffer it
-  // declares. Where there is none, words in parentheses, which no module's name has.
+  // Returns the innermost module around the line's statement, or the module whose parameter or
+  // buffer the line declares. If there is none, returns a text in parentheses, such as
+  // "(outside all modules)"; no module's name has parentheses.
   const std::string& module_of(std::uint32_t line) const;
 
  private:

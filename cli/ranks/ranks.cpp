@@ -15,8 +15,8 @@
 namespace ferry::cli {
 namespace {
 
-// Whether a launcher started this process: OpenMPI's, PMIx's, or PMI's (MPICH, Slurm). MPI would
-// start alone as well, but not at once.
+// True if a launcher started this process: OpenMPI's, PMIx's, or PMI's (MPICH, Slurm). MPI would
+// also start without one, but slowly.
 bool is_launched() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) {
     if (std::getenv(name) != nullptr) return true;
@@ -26,7 +26,7 @@ bool is_launched() {
 
 #if FERRY_HAS_MPI
 
-// Every error of MPI's ends the job, which is its default.
+// Every MPI error ends the job, which is MPI's default.
 class MpiRanks final : public Ranks {
  public:
   MpiRanks() {
@@ -37,7 +37,7 @@ class MpiRanks final : public Ranks {
   }
   ~MpiRanks() override {
     for (int other = 1; rank_ == 0 && other < size_; ++other) send(other, Tag::kLetGo, "");
-    // What is on its way to rank 0 must be taken, or nobody ends.
+    // Messages that are on their way must be received, or no rank ends.
     while (!is_sent()) receive();
     MPI_Request all = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &all);
@@ -84,7 +84,7 @@ class MpiRanks final : public Ranks {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
-  // Forgets what has left.
+  // Forgets messages that have left. True if all have.
   bool is_sent() {
     sent_.remove_if([](Sent& sent) {
       int done = 0;
@@ -96,7 +96,7 @@ class MpiRanks final : public Ranks {
 
   int rank_ = 0;
   int size_ = 1;
-  std::list<Sent> sent_;  // whose bytes must stay where they are
+  std::list<Sent> sent_;  // a list, because MPI reads the bytes until they have left
 };
 
 #endif
@@ -110,7 +110,7 @@ std::unique_ptr<Ranks> join_ranks() {
 #else
   throw std::system_error(std::make_error_code(std::errc::not_supported),
                           "started as one of several ranks, but built without MPI "
-                          "(libopenmpi-dev): each would do all of it");
+                          "(libopenmpi-dev): each rank would do all of the work");
 #endif
 }
 

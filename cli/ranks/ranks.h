@@ -1,11 +1,11 @@
-// Several processes of one program, on one machine or many, that send each other texts: MPI's
-// ranks.
+// MPI's ranks: several processes of one program, on one machine or many, that send each other
+// texts.
 //
-// Rank 0 hands out work and the others ask for it, so rank 0 alone knows what is to be done. Where
-// it is done, or goes wrong, it lets the others go, and all end together. A rank that is lost ends
-// the job: MPI kills the others. Sending does not wait for the receiver, nor receiving for a
-// sender: a rank has children or threads to look after meanwhile. One thread alone may use it.
-// Not modelled: a rank that hangs, and is not lost.
+// Rank 0 hands out work and the others ask for it, so only rank 0 knows what is left to do. When
+// all is done, or after an error, rank 0 releases the others, and all end together. A rank that
+// dies ends the job: MPI kills the others. A rank that hangs is not detected. Sending does not wait
+// for the receiver, and receiving does not wait for a sender, because a rank also looks after
+// children or threads. Only one thread may use an object of this class.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,12 @@
 namespace ferry::cli {
 
 enum class Tag : int {
-  kBegin = 1,  // from rank 0: what all work has in common
-  kWant,       // a rank has room for work
-  kWork,       // here it is
-  kResult,     // what became of it
-  kLeave,      // a rank was asked to stop: all are
-  kLetGo,      // from rank 0: no more work
+  kBegin = 1,  // from rank 0: what all work shares
+  kWant,       // to rank 0: so much work can be sent
+  kWork,       // from rank 0: a piece of work
+  kResult,     // to rank 0: the result of a piece
+  kLeave,      // to rank 0: this rank got a stop signal, so all must stop
+  kLetGo,      // from rank 0: there is no more work
 };
 
 struct Message {
@@ -35,20 +35,20 @@ class Ranks {
   Ranks() = default;
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
-  virtual ~Ranks() = default;  // on rank 0: lets the others go
+  virtual ~Ranks() = default;  // on rank 0: releases the others
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
   bool is_first() const { return rank() == 0; }
   virtual void send(int to, Tag tag, std::string_view bytes) = 0;
-  // What has come, if anything has.
+  // Returns the next message, if one has arrived.
   virtual std::optional<Message> receive() = 0;
-  // Ends the job: an error of a rank that has nobody to tell.
+  // Ends the whole job, after an error that the rank cannot send to rank 0.
   [[noreturn]] virtual void abort(int code) = 0;
 };
 
-// Null: this process was not started as one of several (mpirun, srun). Call it once. Throws
-// std::system_error where it was, and this Ferry was built without MPI.
+// Joins the job if a launcher (mpirun, srun) started this process as one of several; else returns
+// null. Call it once. Throws std::system_error if a launcher did, but Ferry was built without MPI.
 std::unique_ptr<Ranks> join_ranks();
 
 }  // namespace ferry::cli

@@ -1,5 +1,5 @@
-// `ferry report`: what `ferry plan` finds, and the curve of time against memory, as one page to
-// look at.
+// `ferry report`: writes one HTML page with the results of `ferry plan` and the curve of time
+// against memory. cli/page has the page itself.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -40,7 +40,7 @@ struct ReportArguments {
 
 struct Found {
   plan::PlanResult result;
-  std::deque<sim::RunRecorder> recorders;  // of the rows, in their order
+  std::deque<sim::RunRecorder> recorders;  // one for each row, in the same order
   plan::ParetoResult curve;
 };
 
@@ -67,7 +67,8 @@ Found find(const ReportArguments& arguments, PolicyRequest& request) {
   return found;
 }
 
-// `plan` and `curve` are what `ferry plan` prints with --json, and with --pareto as well.
+// The data of the page. `plan` is what `ferry plan --json` prints, and `curve` is what it prints
+// with --pareto.
 Json data_of(const ReportArguments& arguments, const PolicyRequest& request, const Found& found) {
   Json data = {{"schema", 1}, {"plan", to_json(request, found.result)}, {"curve", nullptr}};
   if (!arguments.no_curve) data["curve"] = to_json(request, found.curve);
@@ -90,6 +91,20 @@ Json data_of(const ReportArguments& arguments, const PolicyRequest& request, con
   return data;
 }
 
+// Returns the words of the `ferry plan` that corresponds to this `ferry report`.
+std::vector<std::string> words_of_plan(const std::vector<std::string>& typed) {
+  std::vector<std::string> words = {"plan"};
+  for (std::size_t i = 1; i < typed.size(); ++i) {
+    const std::string& word = typed[i];
+    if (word == "-o" || word == "--output") {
+      ++i;  // its file
+    } else if (word != "--no-curve" && !word.starts_with("-o") && !word.starts_with("--output=")) {
+      words.push_back(word);
+    }
+  }
+  return words;
+}
+
 int run(ReportArguments arguments) {
   const PolicyArguments& typed = arguments.policies;
   if (!typed.plan.empty()) arguments.no_curve = true;
@@ -98,7 +113,7 @@ int run(ReportArguments arguments) {
   require_folder_of(typed.output);
   const Found found = find(arguments, request);
   if (found.result.stopped || found.curve.stopped) {
-    return told_stopped(fmt::format("{} of {} policies, and no page is written",
+    return told_stopped(fmt::format("{} of {} policies; no page is written",
                                     found.result.rows.size(), request.plan.policies.size()));
   }
   const std::string title =
@@ -108,10 +123,11 @@ int run(ReportArguments arguments) {
       page(title, answer(request, found.result), data_of(arguments, request, found));
   write_file(typed.output, text);
   PolicyArguments printed = typed;
-  printed.output.clear();  // that is no plan's
+  printed.output = typed.plan;  // the next steps name a plan's file, and `typed.output` is a page
+  printed.typed = words_of_plan(typed.typed);
   const int code = report(printed, request, found.result);
   if (!typed.json && !typed.csv) {
-    print_text(fmt::format("written: {} ({}), for a browser\n", typed.output.string(),
+    print_text(fmt::format("written: {} ({}); open it in a browser\n", typed.output.string(),
                            format_bytes(static_cast<std::int64_t>(text.size()))));
   }
   return code;
@@ -122,26 +138,26 @@ int run(ReportArguments arguments) {
 void add_report(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command =
-      app.add_subcommand("report", "The same as a page to look at: memory, time, and why");
+      app.add_subcommand("report", "Write the results of `ferry plan` as an HTML page");
   command->group("Plan and simulate");
   command->footer(R"(
-The page is one file that needs nothing else: memory over time by kind, what the peak is made of,
-what each stream did and what it waited for, and time against memory.
+The page is one file that needs no network. It shows memory over time by kind, what the peak
+consists of, what each stream did and what it waited for, and time against memory.
 
 Examples:
   ferry report llama3-8b --card h100 -o llama.html   the policies of `ferry plan`
   ferry report unet --card rtx4090 --budget 1.5GiB --policy keep,best -o unet.html
   ferry report gpt2 --card a100 --no-curve -o gpt2.html   without the curve, which takes long
-  ferry report gpt2 --card rtx4090 --plan gpt2.plan -o plan.html   of a plan that was written)");
+  ferry report gpt2 --card rtx4090 --plan gpt2.plan -o plan.html   one plan, from its file)");
   add_policy_options(*command, arguments->policies, context);
-  command->add_option("-o,--output", arguments->policies.output, "The page to write")
+  command->add_option("-o,--output", arguments->policies.output, "Write the page to this file")
       ->type_name("FILE")
       ->required();
   command->add_flag("--no-curve", arguments->no_curve,
-                    "Without the curve of time against memory, which is searched for 20 budgets");
+                    "Leave out the curve of time against memory, which plans 20 budgets");
   command
       ->add_option("--plan", arguments->policies.plan,
-                   "The page of this plan, which `ferry plan` wrote, and without a curve")
+                   "Show this plan, which `ferry plan` wrote, instead of policies; without a curve")
       ->type_name("FILE")
       ->excludes("--policy");
   list_first(*command, context,
@@ -150,6 +166,7 @@ Examples:
               "--no-modules", "--unchecked"});
   command->callback([arguments, &context] {
     listen_for_stop();
+    arguments->policies.typed = context.typed;
     context.exit_code = static_cast<ExitCode>(run(*arguments));
   });
 }

@@ -21,7 +21,7 @@ constexpr std::size_t kLongestGaps = 20;
 constexpr std::array<std::string_view, sim::kIdles> kIdleNames = {
     "copy_out", "copy_in", "other_stream", "earlier_step", "launch", "host_waited", "no_more_work"};
 
-// What is told of an engine's or the host's slices.
+// The slices of an engine or of the host, for one lane of the picture.
 struct Lane {
   std::string_view name;
   Time busy_ns = 0;
@@ -29,7 +29,7 @@ struct Lane {
   std::vector<sim::IdlePart> idle;
 };
 
-// The first value, then differences.
+// Returns the first value, then the differences between neighbours.
 template <class Values, class Of>
 Json differences(const Values& values, const Of& of) {
   Json column = Json::array();
@@ -63,7 +63,7 @@ class RunData {
     return json;
   }
 
-  // [module, kind, bytes], modules in the order of their first line.
+  // Lists [module, kind, bytes], with modules in the order of their first line.
   Json peak() const {
     std::vector<std::size_t> order;
     std::map<std::size_t, sim::KindBytes> modules;
@@ -109,7 +109,7 @@ class RunData {
     if (kind == sim::MemoryKind::kWorkspace) return texts_.of("(workspaces of libraries)");
     return texts_.of(printable(places_.module_of(place)));
   }
-  // [text, module]
+  // Returns the name, the module and the bytes of a piece of work.
   Json work(std::size_t number) const {
     const sim::RecordedWork& work = record_.work[number];
     Json json = {{"name", texts_.of(printable(record_.names[work.name]))},

@@ -1,5 +1,5 @@
-// A row's own run as the page has it: numbers in columns, each the difference from the one before,
-// so that they stay exact and short.
+// The data of one row's run for the page. Numbers are stored as columns of differences, each from
+// the number before, so that they stay exact and short.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace ferry::cli {
 
-// Texts of a page, each once; others refer to them by number.
+// The texts of a page, each stored once. Other data refers to them by number.
 class Texts {
  public:
   std::size_t of(const std::string& text);
@@ -25,11 +25,11 @@ class Texts {
   std::map<std::string, std::size_t> numbers_;
 };
 
-// A step is drawn in at most so many slices (curves.h).
+// The most slices that a step is drawn in (cli/page/curves.h).
 inline constexpr std::size_t kSlices = 1000;
 
-// `memory`: the curve; `peak`: what it is made of; `lanes`: what each did, and why it did nothing.
-// Texts in it are numbers of `texts`.
+// Returns an object: `memory` is the curve, `peak` what the peak consists of, and `lanes` what each
+// engine and the host did, and why they were idle. Texts are stored as numbers of `texts`.
 nlohmann::ordered_json run_data(const plan::PolicyRow& row, const sim::RunRecord& record,
                                 const Places& places, Texts& texts);
 

@@ -39,11 +39,12 @@ struct Pipe {
   int writer() const { return ends[1]; }
 };
 
-// In the child: calls nothing that may wait for a lock of a thread that is no more.
+// Runs in the child after fork. It calls nothing that may wait for a lock: the thread that holds
+// the lock does not exist here.
 [[noreturn]] void become(char* const* argv, const char* program, pid_t parent, int out, int err) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it died before it could have told
+  if (::getppid() != parent) ::_exit(127);  // the parent died before prctl took effect
   for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) ::signal(signal, SIG_DFL);
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (nothing < 0 || ::dup2(nothing, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(err, 2) < 0) {
@@ -55,7 +56,7 @@ struct Pipe {
   ::_exit(127);
 }
 
-// What there is to read, of which `most` bytes are kept; closes the pipe at its end.
+// Reads what the pipe has, and appends up to `most` bytes in all. Closes the pipe at its end.
 void drain(int& pipe, std::string& text, std::size_t most) {
   std::array<char, 1 << 14> bytes;
   while (pipe >= 0) {
@@ -86,7 +87,7 @@ void Children::start(std::uint64_t number, const std::vector<std::string>& comma
   if (process < 0) fail("cannot start a process");
   if (process == 0)
     become(argv.data(), command.front().c_str(), parent, out.writer(), err.writer());
-  ::setpgid(process, process);  // whoever comes first
+  ::setpgid(process, process);  // parent and child both do this: either may run first
   Running child;
   child.end.number = number;
   child.process = process;
@@ -125,12 +126,12 @@ std::vector<ChildEnd> Children::wait(std::chrono::milliseconds most) {
       ::kill(-child.process, SIGKILL);
     }
     if (::waitpid(child.process, &child.end.status, WNOHANG) != child.process) continue;
-    ::kill(-child.process, SIGKILL);  // what it started
+    ::kill(-child.process, SIGKILL);  // the processes that it started
     read(child);
     for (const int pipe : {child.out, child.err}) {
       if (pipe >= 0) ::close(pipe);
     }
-    // A child that ended by itself at the last moment is not late.
+    // A child that ended by itself just before the kill is not late.
     child.end.late &= WIFSIGNALED(child.end.status) && WTERMSIG(child.end.status) == SIGKILL;
     child.process = 0;
     ended.push_back(std::move(child.end));

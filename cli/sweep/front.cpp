@@ -15,10 +15,10 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-// Of a step, to compare by: thousandths of money an hour times nanoseconds.
+// Cost of a step, for comparing: price per hour in thousandths, times nanoseconds.
 Wide cost_of(long long cost, long long step_ns) { return Wide{cost} * step_ns; }
 
-// "0.69" for a thousand steps; empty where it is not known.
+// Formats the cost of a thousand steps as "0.6900"; "-" if it is not known.
 std::string cost_text(long long cost, long long step_ns) {
   if (cost == 0) return "-";
   constexpr Wide kPerTenThousandth = Wide{3'600'000'000'000} / 1000 / 10;  // of 1,000 steps' cost
@@ -60,7 +60,7 @@ void Fronts::add(const nlohmann::ordered_json& line) {
       .bytes = line["device_reserved_bytes"].get<long long>(),
       .step_ns = line["step_ns"].get<long long>(),
       .cost = cost.is_null() ? 0 : std::llround(cost.get<double>() * 1000)};
-  // Of equal ways the first one stays.
+  // If two ways are equal, the first one stays.
   std::vector<Way>& ways = front->ways;
   if (std::any_of(ways.begin(), ways.end(),
                   [&](const Way& each) { return is_no_worse(each, way); })) {

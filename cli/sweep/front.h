@@ -1,6 +1,6 @@
-// The Pareto table of a sweep: for each program, of all the ways to run its step that fit, those
-// that no other way beats in time, in memory, and in the cost of a step where the cards' files tell
-// what an hour costs.
+// The Pareto table of a sweep. A way is one combination of card, budget and policy that fits. For
+// each program the table has the ways that no other way beats in time, in memory and, if the card
+// files have a price per hour, in the cost of a step.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,21 +13,21 @@ struct Way {
   std::string hardware, budget, policy;
   long long bytes = 0;  // reserved
   long long step_ns = 0;
-  long long cost = 0;  // of an hour, in thousandths; 0: not known
+  long long cost = 0;  // price per hour, in thousandths; 0: not known
 };
 
 struct Front {
-  std::string name;  // the program, and how its step is made
+  std::string name;  // the program, its optimizer and micro-batches
   std::vector<Way> ways;
-  std::vector<Way> beaten;  // they fit as well
+  std::vector<Way> beaten;  // the other ways that fit
 
   std::size_t fit() const { return ways.size() + beaten.size(); }
-  std::vector<Way> by_time() const;  // its ways
+  std::vector<Way> by_time() const;  // `ways`, fastest first
 };
 
 class Fronts {
  public:
-  // A line of the results; in the order of the sweep.
+  // Adds a line of the results. Lines come in the order of the sweep.
   void add(const nlohmann::ordered_json& line);
   std::string table() const;
   const std::vector<Front>& all() const { return fronts_; }
@@ -35,7 +35,7 @@ class Fronts {
  private:
   static bool is_no_worse(const Way& a, const Way& b);
 
-  std::vector<Front> fronts_;  // in the order in which they came
+  std::vector<Front> fronts_;  // in the order of their first line
 };
 
 }  // namespace ferry::cli

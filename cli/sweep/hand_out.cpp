@@ -11,7 +11,7 @@
 namespace ferry::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kPause(1);  // between looks at what has come
+constexpr std::chrono::milliseconds kPause(1);  // between checks for messages
 
 std::string with_number(std::uint64_t number, std::string_view text) {
   std::string bytes(sizeof number, '\0');
@@ -25,7 +25,7 @@ std::uint64_t number_of(std::string_view bytes) {
   return number;
 }
 
-// No argument has a byte 0 in it.
+// Joins arguments with zero bytes, which no argument contains.
 std::string joined(const std::vector<std::string>& arguments) {
   std::string text;
   for (const std::string& argument : arguments) text.append(argument).push_back('\0');

@@ -1,5 +1,5 @@
-// A sweep over several ranks: rank 0 hands items out, one for each that a rank has room for, and
-// gets what became of them. Who is faster does more. Rank 0 runs items as well.
+// A sweep over several ranks. Rank 0 sends each rank as many items as it can run at a time, and one
+// more for each result that comes back, so a faster rank runs more items. Rank 0 runs items too.
 #pragma once
 
 #include <cstddef>
@@ -14,24 +14,24 @@
 
 namespace ferry::cli {
 
-// Rank 0's side.
+// The side of rank 0.
 class HandOut {
  public:
-  // Null: there are no other ranks.
+  // `ranks` is null if there are no other ranks.
   explicit HandOut(Ranks* ranks);
 
-  // A rank that has room; 0 where none has.
+  // Returns a rank that has room for an item; 0 if none has.
   int rank_with_room() const;
   void give(int rank, std::uint64_t number, const std::vector<std::string>& arguments);
-  // What came; asks to stop where a rank was asked to.
+  // Passes on the results that have arrived. Stops this process if a rank got a stop signal.
   void take(const std::function<void(std::uint64_t number, std::string_view outcome)>& result);
 
  private:
   Ranks* ranks_;
-  std::vector<std::uint32_t> room_;  // of each rank
+  std::vector<std::uint32_t> room_;  // items that each rank has room for
 };
 
-// Any other rank's: runs what it is given until it is let go.
+// The side of any other rank: runs the items that it gets until rank 0 releases it.
 void serve_items(Ranks& ranks, const RunOptions& options);
 
 }  // namespace ferry::cli

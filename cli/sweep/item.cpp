@@ -17,7 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What is not there is told with the line of the list that names it. A bad file has its own lines.
+// Returns the path. The error for a missing file names the line of the sweep's list; errors in a
+// file name its own lines.
 template <class Find>
 std::filesystem::path found(const Sweep& sweep, SweepKey key, Find find) {
   try {
@@ -35,7 +36,7 @@ Items::Items(Sweep sweep) : sweep_(std::move(sweep)) {
   for (const std::string& name : sweep_.list(SweepKey::kPrograms).values) {
     const std::filesystem::path path =
         found(sweep_, SweepKey::kPrograms, [&] { return find_program(sweep_.found_by(name)); });
-    load_program(path);  // a bad one is told now, and not by each of its items
+    load_program(path);  // reports a bad program once, not for each of its items
     programs_[name] = {path.string(), digest_of(read_file(path))};
   }
   for (const std::string& name : sweep_.list(SweepKey::kHardware).values) {

@@ -1,8 +1,8 @@
-// The items of a sweep that was understood: its programs and cards were found and read.
+// The items of a sweep whose programs and cards were found and read.
 //
-// What an item is made of, with the digests of its inputs and Ferry's version, is the first half of
-// its line in the results, and what a result is known by: another program, another figure of a card
-// or another Ferry make another item.
+// The head of an item has its values, the digests of its inputs and Ferry's version. It is the
+// first half of the item's line in the results, and identifies the result: if the program, a figure
+// of the card or the version of Ferry changes, it is another item.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,17 @@ namespace ferry::cli {
 
 class Items {
  public:
-  // Reads what the sweep names. Throws InputError with the file's line for what there is not.
+  // Reads the files that the sweep names. Throws InputError with the line of the sweep's file for a
+  // file that does not exist.
   explicit Items(Sweep sweep);
 
   std::size_t size() const { return sweep_.items.size(); }
   const Sweep& sweep() const { return sweep_; }
-  // Its arguments of the program `ferry`.
+  // The arguments of `ferry` that run the item.
   std::vector<std::string> arguments(std::size_t item) const;
-  // A JSON object without its braces.
+  // The head as a JSON object without its braces.
   std::string head(std::size_t item) const;
-  // None: no item has that head.
+  // Returns the item with this head; empty if there is none.
   std::optional<std::size_t> find(std::string_view head) const;
 
  private:
@@ -47,9 +48,9 @@ class Items {
   }
 
   Sweep sweep_;
-  std::map<std::string, Input> programs_;  // by what the sweep calls them
+  std::map<std::string, Input> programs_;  // by their names in the sweep
   std::map<std::string, Card> cards_;
-  std::vector<std::pair<std::size_t, std::uint32_t>> by_hash_;  // of heads, sorted
+  std::vector<std::pair<std::size_t, std::uint32_t>> by_hash_;  // (hash of the head, item), sorted
 };
 
 }  // namespace ferry::cli

@@ -30,7 +30,7 @@ constexpr const char* kFigures[] = {"device_peak_bytes",
                                     "lower_bound_ns",
                                     "gap"};
 
-// The one row of a plan; null where the child told none.
+// Returns the only row of the plan; null if the child printed none.
 Json row_of(const std::string& text) {
   Json plan = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!plan.is_object() || !plan["rows"].is_array() || plan["rows"].size() != 1) return nullptr;
@@ -39,7 +39,7 @@ Json row_of(const std::string& text) {
   return row;
 }
 
-// Its first line: what comes after it explains it.
+// Returns the first line of the child's messages; the lines after it only explain it.
 std::string first_line(const std::string& text) {
   std::string line = text.substr(0, text.find('\n'));
   if (line.starts_with("ferry: ")) line.erase(0, std::strlen("ferry: "));

@@ -47,7 +47,7 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
-// From none to the most, along one side of the picture.
+// Maps values from 0 to the largest one to one side of the picture.
 class Axis {
  public:
   Axis(long long most, int from, int to) : most_(std::max(most, 1LL)), from_(from), to_(to) {}
@@ -144,8 +144,8 @@ class Picture {
 std::string picture_of(const std::string& sweep, const std::vector<Front>& fronts) {
   std::string text = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{0}</title>\n"
-      "<style>{1}</style>\n<h1>{0}</h1>\n<p>A point is a way to run a step that fits; a line joins "
-      "those that no other one beats.</p>\n",
+      "<style>{1}</style>\n<h1>{0}</h1>\n<p>Each point is a way to run a step that fits. The line "
+      "joins those that no other beats.</p>\n",
       escaped(sweep), kStyle);
   for (const Front& front : fronts) {
     text += fmt::format("<h2>{}</h2>\n", escaped(front.name));

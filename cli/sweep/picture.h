@@ -1,4 +1,4 @@
-// The picture of a sweep: one page of HTML with nothing from elsewhere. For each program, time
+// The picture of a sweep: one HTML page that needs no network. For each program it shows time
 // against memory: every way that fits is a point, and a line joins those that no other way beats.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace ferry::cli {
 
-// The same fronts give the same bytes.
+// Equal fronts give equal bytes.
 std::string picture_of(const std::string& sweep, const std::vector<Front>& fronts);
 
 }  // namespace ferry::cli

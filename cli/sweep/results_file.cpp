@@ -28,7 +28,7 @@ constexpr std::string_view kBeforeDigest = ",\"line_digest\":\"";
 constexpr std::string_view kEnd = "\"}";
 constexpr std::size_t kDigits = 16;
 
-// None: the line is damaged.
+// Splits a line into its halves; empty if the line is damaged.
 std::optional<LineParts> take_apart(std::string_view line) {
   constexpr std::size_t kTail = kBeforeDigest.size() + kDigits + kEnd.size();
   if (line.size() < kTail || !line.starts_with(kBegin)) return std::nullopt;
@@ -87,7 +87,7 @@ void ResultsFile::fail(const char* what) const {
   throw std::system_error(errno, std::generic_category(), what + (" " + path_.string()));
 }
 
-// Opens it and locks it. Whoever had it may have replaced it meanwhile: then it is another file.
+// Opens and locks the file. If another sweep replaced the file meanwhile, opens the new one.
 void ResultsFile::open() {
   for (;;) {
     file_ = ::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -96,7 +96,7 @@ void ResultsFile::open() {
     }, named{};
     if (::fstat(file_, &opened) == 0 && !S_ISREG(opened.st_mode)) {
       ::close(file_);
-      throw InputError(path_.string(), 0, "expected a file, which the sweep can go on from");
+      throw InputError(path_.string(), 0, "expected a regular file that the sweep can continue");
     }
     if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
       ::close(file_);
@@ -118,11 +118,11 @@ void ResultsFile::read(const std::filesystem::path& path, const Taker& take) {
     ++number;
     const std::optional<LineParts> parts = in.eof() ? std::nullopt : take_apart(line);
     if (!parts) {
-      // Whatever a crash of the machine left as the last line is damage; and no other file's lines.
+      // After a crash of the machine the last line can be anything: it counts as damaged.
       if (!is_of_a_sweep(line) && !(good_before && in.peek() == EOF)) {
         throw InputError(path.string(), number, "expected a line of a sweep's results");
       }
-      tell("{}:{}: a damaged line, of no use", path.string(), number);
+      tell("{}:{}: skipped a damaged line", path.string(), number);
       continue;
     }
     good_before = true;
@@ -130,7 +130,7 @@ void ResultsFile::read(const std::filesystem::path& path, const Taker& take) {
     if (!item && !options_.drop) {
       throw InputError(path.string(), number,
                        "expected an item of " + items_.sweep().file +
-                           ": its inputs changed, or it is another sweep's (--drop drops such)");
+                           ": its inputs changed, or it is of another sweep (--drop drops it)");
     }
     if (!item || is_done(*item) || (options_.again && is_no_answer_in(parts->outcome))) continue;
     take(*item, line, offset);
@@ -171,7 +171,7 @@ std::string ResultsFile::bytes_at(const Written& place) const {
         ::pread(file_, bytes.data() + at, bytes.size() - at, static_cast<off_t>(place.offset + at));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail("cannot read");
-    if (count == 0) throw InputError(path_.string(), 0, "expected nobody else to shorten it");
+    if (count == 0) throw InputError(path_.string(), 0, "expected no other process to shorten it");
     at += static_cast<std::size_t>(count);
   }
   return bytes;

@@ -1,11 +1,11 @@
-// The results of a sweep: JSON lines, one whole line an item.
+// The results file of a sweep: JSON lines, one line for each item.
 //
-// While the sweep runs, lines come in the order in which items end, each by one write: whatever
-// kills the sweep, they are there. At its end, and where it is stopped, the file is replaced by one
-// in the order of the sweep, so its bytes tell nothing of how the items were run. A sweep that
-// finds the file goes on from it. Each line ends with a digest of itself: one that is damaged is
-// noticed, wherever it stands, and its item runs again. A file with anything else in it is refused.
-// One process at a time has it.
+// While the sweep runs, a line is appended by one write when its item ends, so the lines survive if
+// the sweep is killed. At the end, and after a stop signal, the file is replaced by one in the
+// order of the sweep, so its bytes do not depend on how the items were run. A sweep that finds the
+// file continues from it. Each line ends with a digest of itself: a damaged line is detected
+// anywhere in the file, and its item runs again. A file with other lines is rejected with an error.
+// Only one process at a time can open the file.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@
 namespace ferry::cli {
 
 struct ResultsOptions {
-  bool again = false;  // items without an answer (cli/sweep/outcome.h) are to be done
-  bool drop = false;   // drops lines of other sweeps, which are refused else
+  bool again = false;  // runs items without an answer again (cli/sweep/outcome.h)
+  bool drop = false;   // drops lines of other sweeps; otherwise they are an error
 };
 
 class ResultsFile {
@@ -32,15 +32,16 @@ class ResultsFile {
   ResultsFile(const ResultsFile&) = delete;
   ResultsFile& operator=(const ResultsFile&) = delete;
 
-  // Takes what another file has of this sweep's items and this one lacks.
+  // Copies the lines of this sweep's items that the other file has and this one lacks.
   void take_from(const std::filesystem::path& other);
   void add(std::size_t item, std::string_view outcome);
-  // In the order of the sweep, written whole or not at all. Once, at the end.
+  // Replaces the file by one in the order of the sweep, completely or not at all. Call it once, at
+  // the end.
   void finish();
 
   bool is_done(std::size_t item) const { return places_[item].bytes > 0; }
   std::size_t done() const { return done_; }
-  // Of an item that is done.
+  // Returns the line of an item that is done.
   std::string line(std::size_t item) const;
 
  private:
@@ -66,7 +67,7 @@ class ResultsFile {
   std::size_t done_ = 0;
 };
 
-// A part of a line: what the item is of ("program":…), and what became of it ("outcome":…).
+// The two halves of a line: the item's head ("program":…) and its outcome ("outcome":…).
 struct LineParts {
   std::string_view head;
   std::string_view outcome;

@@ -17,7 +17,7 @@ std::vector<std::string> command_of(std::vector<std::string> arguments) {
 
 void run_items(const Items& items, const std::vector<std::size_t>& to_do, ResultsFile& results,
                const RunOptions& options, Ranks* ranks) {
-  // How soon a stop is noticed, or what another rank sent.
+  // The delay until a stop signal or a message of another rank is noticed.
   const std::chrono::milliseconds pause(ranks ? 1 : 50);
   Children children;
   HandOut others(ranks);

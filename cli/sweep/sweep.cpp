@@ -1,5 +1,6 @@
-// `ferry sweep`: every combination of programs, cards, options, budgets and policies, planned and
-// simulated; a results file that it goes on from; and the ways that no other way beats.
+// `ferry sweep`: plans every combination of programs, cards, options, budgets and policies. It
+// writes a results file from which it can continue, and prints the combinations that no other one
+// beats.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -39,7 +40,7 @@ struct SweepArguments {
   std::string file;
   std::filesystem::path output;
   std::vector<std::filesystem::path> from;
-  std::size_t jobs = 0;  // 0: as many as there are cores; over MPI one, of each rank
+  std::size_t jobs = 0;  // 0: one per core; over MPI, one per rank
   double limit_seconds = 0;
   std::string share;
   std::filesystem::path html;
@@ -53,7 +54,7 @@ struct Share {
   std::size_t number = 0, of = 1;
 };
 
-// "2/8": the second of eight shares.
+// Parses "2/8", the second of eight shares.
 Share parse_share(const std::string& text) {
   Share share;
   if (text.empty()) return share;
@@ -66,7 +67,7 @@ Share parse_share(const std::string& text) {
   return share;
 }
 
-// "3 min left", from what was done since the start.
+// Returns "items, 3 min left", estimated from the time since the start.
 std::string time_left(std::chrono::steady_clock::time_point start, std::size_t done,
                       std::size_t all) {
   if (done == 0) return "items";
@@ -79,7 +80,7 @@ std::string time_left(std::chrono::steady_clock::time_point start, std::size_t d
                           : fmt::format("items, {} h left", seconds / 3600);
 }
 
-// What the results say, in the order of the sweep.
+// Prints and counts the results, which come in the order of the sweep.
 class Summary {
  public:
   explicit Summary(const SweepArguments& arguments) : arguments_(arguments) {}
@@ -100,7 +101,7 @@ class Summary {
     fronts_.add(json);
   }
 
-  // "12 items: 10 fits, 2 refused".
+  // Returns "12 items: 10 fits, 2 refused".
   std::string counts() const {
     std::string text = fmt::format("{} item{}", all_, all_ == 1 ? "" : "s");
     const char* between = ": ";
@@ -119,7 +120,7 @@ class Summary {
     std::size_t with_cause = 0;
     for (const auto& [outcome, count] : counts_) with_cause += is_told(outcome) ? count : 0;
     if (with_cause > causes_.size()) {
-      tell("{} more have a cause in {}", with_cause - causes_.size(), arguments_.output.string());
+      tell("{} more: see \"cause\" in {}", with_cause - causes_.size(), arguments_.output.string());
     }
   }
 
@@ -145,7 +146,7 @@ class Summary {
   Fronts fronts_;
 };
 
-// Those of the share that are not done.
+// Returns the items of the share that are not done.
 std::vector<std::size_t> what_to_do(const ResultsFile& results, const Items& items, Share share) {
   std::vector<std::size_t> to_do;
   for (std::size_t i = share.number; i < items.size(); i += share.of) {
@@ -154,7 +155,7 @@ std::vector<std::size_t> what_to_do(const ResultsFile& results, const Items& ite
   return to_do;
 }
 
-// What any rank but the first does; what it has to say, rank 0 says.
+// Runs on every rank but the first. Rank 0 prints the results.
 ExitCode serve(Ranks& ranks, const RunOptions& options) {
   try {
     serve_items(ranks, options);
@@ -179,7 +180,7 @@ ExitCode run(const SweepArguments& arguments) {
   if (!arguments.html.empty()) require_folder_of(arguments.html);
   const Share share = parse_share(arguments.share);
   const Items items(read_sweep(arguments.file));
-  for (const std::filesystem::path& other : arguments.from) open_file(other);  // or nothing is made
+  for (const std::filesystem::path& other : arguments.from) open_file(other);  // fails early
   ResultsFile results(arguments.output, items, {.again = arguments.again, .drop = arguments.drop});
   for (const std::filesystem::path& other : arguments.from) results.take_from(other);
   const std::vector<std::size_t> to_do = what_to_do(results, items, share);
@@ -197,7 +198,7 @@ ExitCode run(const SweepArguments& arguments) {
   results.finish();
   if (is_stopped()) {
     return told_stopped(
-        fmt::format("{} of {} items; the same command goes on", results.done(), items.size()));
+        fmt::format("{} of {} items; the same command continues", results.done(), items.size()));
   }
   Summary summary(arguments);
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -214,47 +215,48 @@ ExitCode run(const SweepArguments& arguments) {
 void add_sweep(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<SweepArguments>();
   CLI::App* command = app.add_subcommand(
-      "sweep", "Plan every combination of programs, cards, budgets, policies and options");
+      "sweep", "Plan every combination of programs, cards, options, budgets and policies");
   command->group("Plan and simulate");
   command->footer(R"(
 Examples:
-  ferry sweep fleet.toml -o fleet.jsonl           every item; the same command goes on where it ended
-  ferry sweep fleet.toml -o fleet.jsonl --limit 60   an item that takes longer is late, and no more
-  ferry sweep fleet.toml -o fleet.jsonl --csv     the results as a table
-  mpirun -n 64 ferry sweep fleet.toml -o fleet.jsonl   handed out over MPI's ranks
-  ferry sweep fleet.toml -o part2.jsonl --share 2/8   the second of eight jobs ...
-  ferry sweep fleet.toml -o fleet.jsonl --from part1.jsonl --from part2.jsonl   ... and all of them
+  ferry sweep fleet.toml -o fleet.jsonl   run all items; repeat the command to continue after a stop
+  ferry sweep fleet.toml -o fleet.jsonl --limit 60   stop an item after 60 s and report it as late
+  ferry sweep fleet.toml -o fleet.jsonl --csv   print the results as a table
+  mpirun -n 64 ferry sweep fleet.toml -o fleet.jsonl   share the items among MPI's ranks
+  ferry sweep fleet.toml -o part2.jsonl --share 2/8   run the second of eight parts ...
+  ferry sweep fleet.toml -o fleet.jsonl --from part1.jsonl --from part2.jsonl   ... and join them
 
-Exit code 1: an item violated a property, failed, crashed or was late; 2: one was refused.)");
-  command->add_option("file", arguments->file, "The sweep (.toml): docs/sweeps.md")
+Exit code 1: an item violated a property, failed, crashed or was late. 2: an item was refused,
+because its input was wrong.)");
+  command->add_option("file", arguments->file, "The sweep file (.toml): docs/guides/sweeps.md")
       ->type_name("FILE")
       ->required();
   command
       ->add_option("-o,--output", arguments->output,
-                   "The results, JSON lines; a sweep goes on from what is there")
+                   "The results file (JSON lines); the sweep continues from results in it")
       ->type_name("FILE")
       ->required();
   command
       ->add_option("--from", arguments->from,
-                   "Results of the same sweep to take over; may be given again")
+                   "Copy results from this file of the same sweep; can be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
   command
       ->add_option("--jobs", arguments->jobs,
-                   "Items at a time (default: one a core; over MPI one a rank)")
+                   "Items at a time (default: one per core; over MPI, one per rank)")
       ->check(whole_number<std::size_t>(1, 1024));
-  command->add_option("--limit", arguments->limit_seconds, "Seconds for an item, at most")
+  command->add_option("--limit", arguments->limit_seconds, "Time limit of an item, in seconds")
       ->check(above_zero());
-  command->add_option("--share", arguments->share, "Every Nth item alone, from the Kth on")
+  command->add_option("--share", arguments->share, "Run only every Nth item, from the Kth on")
       ->type_name("K/N");
   command->add_flag("--again", arguments->again,
-                    "Items that failed, crashed or were late are run again");
+                    "Run items again that failed, crashed or were late");
   command->add_flag("--drop", arguments->drop,
                     "Drop results of other sweeps and of inputs that changed");
-  command->add_flag("--json", arguments->json, "The results on stdout, in the order of the sweep");
-  command->add_flag("--csv", arguments->csv, "The same as comma-separated values")
+  command->add_flag("--json", arguments->json, "Print the results, in the order of the sweep");
+  command->add_flag("--csv", arguments->csv, "Print the same as comma-separated values")
       ->excludes("--json");
-  command->add_option("--html", arguments->html, "A picture: time against memory")
+  command->add_option("--html", arguments->html, "Write a picture of time against memory")
       ->type_name("FILE");
   command->callback([arguments, &context] {
     listen_for_stop();

@@ -16,9 +16,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kExpected = "expected the file of a campaign, which --resume wrote";
+constexpr const char* kExpected = "expected the file of a campaign that --resume wrote";
 
-// A value like those that are written, with numbers as large as they come.
+// True if the value has the type of the written one. Numbers can have any size.
 bool is_like(const Json& given, const Json& written) {
   if (written.is_number()) return given.is_number_unsigned();
   if (!written.is_array()) return given.type() == written.type();
@@ -27,7 +27,7 @@ bool is_like(const Json& given, const Json& written) {
                      [](const Json& each) { return each.is_number_unsigned(); });
 }
 
-// All that is used of it is there, and of its kind.
+// Reads the file. Throws InputError if a part that is used is missing or has the wrong type.
 Json read_campaign(const std::filesystem::path& path) {
   const std::string file = path.string(), text = read_file(path);
   refuse_other_kinds(text, file, {FileKind::kCampaign});
@@ -35,7 +35,7 @@ Json read_campaign(const std::filesystem::path& path) {
   try {
     json = parse_json(text, file, 1);
   } catch (const InputError& error) {
-    throw InputError(file, error.line(), std::string(kExpected) + ", and this is no whole JSON");
+    throw InputError(file, error.line(), std::string(kExpected) + ": this is not complete JSON");
   }
   const auto require = [&](const Json& from, const std::string& key, const Json& written) {
     if (from.is_object() && from.contains(key) && is_like(from[key], written)) return;
@@ -53,7 +53,7 @@ Json read_campaign(const std::filesystem::path& path) {
   return json;
 }
 
-// What a file says of the campaign that it is of, without what this Ferry does not ask for.
+// Returns what the file says about its campaign, restricted to the keys of ours.
 std::string asked_for(const Json& campaign, const std::string& ours) {
   const Json asked = Json::parse(ours);
   Json theirs = Json::object();

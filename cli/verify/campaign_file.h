@@ -1,11 +1,12 @@
-// The file of a campaign (`ferry verify --resume FILE`): which programs were tried without a
-// failure, and what was counted, so that a campaign that was stopped or killed goes on.
+// The file of a campaign (`ferry verify --resume FILE`). It says which programs were tried without
+// a failure, and what was counted, so that a campaign continues after it was stopped or killed.
 //
 //   {"campaign": {"ferry": "0.1.0", "seed": 7, "small": false, ...},
 //    "end": 4096, "coverage": {...}}
 //
-// It is of one campaign of one version: another one's is refused. A campaign that failed keeps the
-// programs before the failure, so it fails again at once.
+// The file belongs to one campaign of one version of Ferry; the file of another one is rejected
+// with an error. A campaign that failed stores the programs before the failure, so it fails again
+// at once.
 #pragma once
 
 #include <chrono>
@@ -20,22 +21,22 @@ namespace ferry::cli {
 
 class CampaignFile {
  public:
-  // There may be no such file yet. Throws InputError for one of another campaign, and for any other
-  // file.
+  // The file need not exist yet. Throws InputError if it belongs to another campaign or is no
+  // campaign's file.
   CampaignFile(std::filesystem::path path, const VerifyArguments& arguments);
 
-  // What the campaign begins with.
+  // The programs that were tried before; the campaign continues after them.
   const verify::Settled& settled() const { return settled_; }
 
-  // Writes it now and then; at once where `now`.
+  // Writes the file every few seconds; at once if `now`.
   void keep(const verify::Ledger& ledger, bool now);
 
-  // For a command that says none; none: there is no such file.
+  // Returns the seed of the campaign, for a command without --seed. Empty if there is no file.
   static std::optional<std::uint64_t> seed_of(const std::filesystem::path& path);
 
  private:
   const std::filesystem::path path_;
-  const std::string campaign_;  // JSON: what a program of its number depends on
+  const std::string campaign_;  // JSON: all that a program of a number depends on
   verify::Settled settled_;
   std::chrono::steady_clock::time_point written_ = std::chrono::steady_clock::now();
 };

@@ -10,7 +10,8 @@
 namespace ferry::cli {
 namespace {
 
-// Some milliseconds' work at least, and enough blocks that no rank waits long for the last one.
+// A block is at least some milliseconds of work, and there are enough blocks that no rank waits
+// long for the last one.
 std::uint64_t block_size_over(const Ranks& ranks, const verify::CampaignOptions& options) {
   constexpr std::uint64_t kMost = 256, kShares = 16;
   const std::uint64_t least = verify::block_size(options);
@@ -55,9 +56,9 @@ Crew campaign_crew(const verify::CampaignOptions& options) {
     const verify::CampaignOptions options;
     const verify::Deadline deadline;
   };
-  // One block more than its threads, so that none waits for the next one. (Every way through a
-  // program takes its time: the last one would wait for a rank that has two, while others have
-  // none.)
+  // A rank gets one block more than it has threads, so that no thread waits for the next block. Not
+  // with --every-way and --every-order, where a block takes long: at the end, a rank with two
+  // blocks would keep others waiting that have none.
   return {.jobs = std::max(options.jobs, 1),
           .ahead = options.deviations || options.orders ? 0 : 1,
           .work = [trial = std::make_shared<const Trial>(options)](const std::string& piece) {

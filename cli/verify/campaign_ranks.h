@@ -1,5 +1,6 @@
-// A campaign over several ranks: rank 0 hands out blocks of numbers and counts, and its threads try
-// some as well. What it says does not depend on how many ranks there are (ledger.h).
+// A campaign over several ranks. Rank 0 hands out blocks of program numbers and counts the results;
+// its threads try programs too. The result does not depend on the number of ranks
+// (verify/campaign/ledger.h).
 #pragma once
 
 #include <functional>
@@ -9,10 +10,10 @@
 
 namespace ferry::cli {
 
-// Rank 0's side.
+// Runs the campaign on rank 0.
 verify::Campaign lead_campaign(Ranks& ranks, const verify::CampaignOptions& options);
 
-// What any rank does. The options' stop ends it in the middle of a block.
+// The work of every rank. `stop` in the options ends it in the middle of a block.
 Crew campaign_crew(const verify::CampaignOptions& options);
 
 }  // namespace ferry::cli

@@ -1,4 +1,4 @@
-// `ferry verify --mutants` and `--mutant NAME`: what the checker is worth.
+// `ferry verify --mutants` and `--mutant NAME`: show that the oracles find deliberate faults.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ void print_table(const std::vector<verify::MatrixRow>& rows) {
     tests.push_back(row.tests);
   }
   fmt::print(
-      "\n{} mutants, {} killed: {} by drawn programs, {} by a case of its own, {} by unit tests\n",
+      "\n{} mutants, {} killed: {} by random programs, {} by a case of its own, {} by unit tests\n",
       rows.size(), by_programs + by_cases + by_tests, by_programs, by_cases, by_tests);
   if (!sizes.empty()) {
     fmt::print(
@@ -108,7 +108,7 @@ verify::Mutant mutant_of(const std::string& option, const std::string& name) {
   for (const verify::Mutant& mutant : verify::all_mutants()) names.push_back(mutant.name);
   if (const auto at = find_name(name, names)) return *verify::find_mutant(names[*at]);
   throw InputError(option, 0,
-                   "there is no '" + name + "', expected a name of `ferry verify --mutants`" +
+                   "there is no '" + name + "': expected a name from `ferry verify --mutants`" +
                        did_you_mean(name, names));
 }
 
@@ -147,7 +147,7 @@ int hunt_mutant(const VerifyArguments& arguments) {
   const auto rows = verify::mutation_matrix({mutant}, matrix_options(arguments));
   if (rows.empty()) {
     return told_stopped(
-        fmt::format("programs of seed {}, none of which killed {}", arguments.seed, mutant.name));
+        fmt::format("programs of seed {}; none of them killed {}", arguments.seed, mutant.name));
   }
   const verify::MatrixRow& row = rows.front();
   if (arguments.json || arguments.csv) {

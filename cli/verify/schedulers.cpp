@@ -1,5 +1,5 @@
-// `ferry verify --schedulers` and `--scheduler NAME`: the schedulers of the field, with their
-// faults and without.
+// `ferry verify --schedulers` and `--scheduler NAME`: test the offloading of other systems, with
+// its published faults and corrected.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -91,7 +91,7 @@ void print_table(const std::vector<verify::schedulers::SchedulerRow>& rows) {
                entry.what, entry.source);
   }
   const auto total = static_cast<std::int64_t>(rows.size());
-  fmt::print("\n{} of {} faulty ones caught by the oracle that fits, {} of {} fixed ones clean\n",
+  fmt::print("\n{} of {} faulty ones caught by the expected oracle, {} of {} fixed ones clean\n",
              caught, faulty, clean, total - faulty);
 }
 
@@ -99,7 +99,7 @@ const verify::schedulers::SchedulerEntry* find(const std::string& name) {
   const std::vector<std::string> names = scheduler_names();
   if (const auto at = find_name(name, names)) return verify::schedulers::find_scheduler(names[*at]);
   throw InputError("--scheduler", 0,
-                   "there is no '" + name + "', expected a name of `ferry verify --schedulers`" +
+                   "there is no '" + name + "': expected a name from `ferry verify --schedulers`" +
                        did_you_mean(name, names));
 }
 
@@ -155,7 +155,7 @@ int try_scheduler(const VerifyArguments& arguments) {
   const auto rows = rows_of({entry}, arguments, nullptr);
   if (rows.empty()) {
     return told_stopped(
-        fmt::format("programs of seed {}, to none of which an oracle objected", arguments.seed));
+        fmt::format("programs of seed {}; no oracle objected to any", arguments.seed));
   }
   const verify::schedulers::SchedulerRow& row = rows.front();
   if (arguments.json || arguments.csv) {

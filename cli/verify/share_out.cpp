@@ -17,9 +17,9 @@
 namespace ferry::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kPause(1);  // between looks at what has come
+constexpr std::chrono::milliseconds kPause(1);  // between checks for messages
 
-// What a rank has asked for and was sent, which its threads wait for, and what came of it.
+// The pieces that a rank got and its threads have not taken yet, and the results to send back.
 class Queue {
  public:
   std::optional<std::string> take() {
@@ -58,14 +58,14 @@ class Queue {
   bool closed_ = false;
 };
 
-// The next message; waits for it.
+// Waits for the next message.
 Message wait_for_message(Ranks& ranks) {
   for (;; std::this_thread::sleep_for(kPause)) {
     if (std::optional<Message> message = ranks.receive()) return *std::move(message);
   }
 }
 
-// `source` gives pieces and takes what came of them.
+// The loop of a thread: takes pieces from `source` and gives it the results.
 verify::Threads::Body body_of(const Crew& crew, auto& source) {
   return [&crew, &source](const std::atomic<bool>& failed) {
     while (!failed) {

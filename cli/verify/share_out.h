@@ -1,5 +1,5 @@
-// Work that the threads of all ranks do, rank 0's among them: rank 0 says which piece is next, and
-// takes what came of it. Pieces and what came of them are texts, which may go to another machine.
+// Shares work among the threads of all ranks, including rank 0's. Rank 0 gives out pieces of work
+// and collects their results. Pieces and results are texts, because they may go to another machine.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace ferry::cli {
 
-// Rank 0's. Any number of threads may call it.
+// The pieces of work, on rank 0. Any number of threads may call it.
 class Pieces {
  public:
   Pieces() = default;
@@ -18,24 +18,25 @@ class Pieces {
   Pieces& operator=(const Pieces&) = delete;
   virtual ~Pieces() = default;
 
-  virtual std::optional<std::string> take() = 0;  // does not wait; none: there is no more
+  virtual std::optional<std::string> take() = 0;  // does not wait; empty: there are no more
   virtual void give(const std::string& done) = 0;
-  virtual bool is_waiting() const = 0;  // for a piece that is out, and still of use
+  virtual bool is_waiting() const = 0;  // true while a result is missing that still counts
 };
 
 struct Crew {
   int jobs = 1;   // threads of each rank
-  int ahead = 0;  // pieces that a rank has waiting, besides those that its threads do
-  std::function<std::string(const std::string& piece)> work;  // on any thread of any rank
+  int ahead = 0;  // pieces that a rank holds besides those that its threads work on
+  std::function<std::string(const std::string& piece)> work;  // runs on any thread of any rank
 };
 
-// Rank 0's side. `begin` is sent to the others first. `stop` and `tick` are asked and called now
-// and then, on the calling thread. Throws what a thread of this rank threw.
+// The side of rank 0. `begin` is sent to the others first. `stop` and `tick` are called about every
+// millisecond, on the calling thread. Throws what a thread of this rank threw.
 void lead(Ranks& ranks, Pieces& pieces, const Crew& crew, const std::string& begin,
           const std::function<bool()>& stop, const std::function<void()>& tick);
 
-// Any other rank's, until it is let go. `crew_of` is given what rank 0 began with, and what the
-// work is to ask whether to end; a stop of this rank's own is `is_stopped`.
+// The side of any other rank; returns when rank 0 releases it. `crew_of` gets the text `begin` of
+// rank 0, and a `stop` that the work calls to learn if it should end. `is_stopped` is true after a
+// stop signal to this rank.
 void serve(
     Ranks& ranks, const std::function<bool()>& is_stopped,
     const std::function<Crew(const std::string& begin, std::function<bool()> stop)>& crew_of);

@@ -35,7 +35,7 @@ std::optional<std::int64_t> count_from(const Json& json) {
   return json.get<std::int64_t>();
 }
 
-// A piece is a row's number; what comes of it is {"row": N, ...}, and no more where it was stopped.
+// A piece is the number of a row. Its result is {"row": N, ...}, or {"row": N} if it was stopped.
 class Rows final : public Pieces {
  public:
   Rows(std::size_t count, std::function<bool()> stop) : count_(count), stop_(std::move(stop)) {}

@@ -1,4 +1,4 @@
-// The tables of mutants and of schedulers over several ranks: rank 0 hands out rows.
+// Makes the tables of mutants and of schedulers over several ranks: rank 0 hands out the rows.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,15 @@
 
 namespace ferry::cli {
 
-// Rank 0's side: the rows that mutation_matrix gives of all mutants, or scheduler_table of all
-// schedulers. `tick` is told how many there are.
+// The side of rank 0: returns the rows of mutation_matrix for all mutants, or of scheduler_table
+// for all schedulers. `tick` gets the number of rows that are ready.
 std::vector<verify::MatrixRow> lead_matrix(Ranks& ranks, const verify::MatrixOptions& options,
                                            const std::function<void(std::size_t rows)>& tick);
 std::vector<verify::schedulers::SchedulerRow> lead_schedulers(
     Ranks& ranks, const verify::schedulers::SchedulerTableOptions& options,
     const std::function<void(std::size_t rows)>& tick);
 
-// What any rank does. The options' stop leaves out the row in hand.
+// The work of every rank. After `stop` in the options, the current row is left out.
 Crew matrix_crew(const verify::MatrixOptions& options);
 Crew schedulers_crew(const verify::schedulers::SchedulerTableOptions& options);
 

@@ -1,5 +1,5 @@
-// Blocks and what came of them as texts: ranks send them each other, and a campaign's file keeps
-// them.
+// Writes and reads blocks of programs and their results as texts. Ranks send them to each other,
+// and the file of a campaign stores them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,14 +10,14 @@
 
 namespace ferry::cli {
 
-// Throws nlohmann::json::exception, here and below, for what to_text did not write.
+// All functions that read throw nlohmann::json::exception for a text that was not written here.
 nlohmann::json to_json(const verify::Coverage& coverage);
 verify::Coverage coverage_from(const nlohmann::json& json);
 
 std::string to_text(const verify::ProgramRange& block);
 verify::ProgramRange block_from(std::string_view text);
 
-// Of a failure, all but the hazard, which a report finds again.
+// Leaves out the hazard of a failure, because a report finds it again.
 std::string to_text(const verify::TriedBlock& tried);
 verify::TriedBlock tried_from(std::string_view text);
 

@@ -1,4 +1,5 @@
-// `ferry verify`: tries the core, its mutants and the schedulers of the field on random programs.
+// `ferry verify`: tests the scheduler core, its mutants and the schedulers of other systems with
+// random programs. verify/ has the programs and the oracles; this room has the command line.
 #include "cli/verify/verify.h"
 #include "cli/console/messages.h"
 
@@ -37,17 +38,17 @@ constexpr double kSecondsByDefault = 10;
 
 constexpr const char* kFooter = R"(
 Examples:
-  ferry verify --seconds 60             the core on random programs, every oracle watching
-  ferry verify --programs 500 --seed 7  the same ones every time
-  ferry verify --small --every-way 1    each run with at most one unusual answer
-  ferry verify --every-order 1000       pipelines, in every order of their workers' turns
-  ferry verify --programs 1000000 --resume nightly.json   goes on where it was stopped or killed
-  mpirun -n 64 ferry verify --programs 1000000   the numbers split over MPI's ranks
-  ferry verify --mutants                which oracle kills which mutant of the core
-  ferry verify --scheduler torchtune-1860   a scheduler of the field, and its fault
+  ferry verify --seconds 60             test the core with random programs for a minute
+  ferry verify --programs 500 --seed 7  test with the same programs every time
+  ferry verify --small --every-way 1    make one event of a run unusual, each in turn
+  ferry verify --every-order 1000       run small pipelines in every order of their workers
+  ferry verify --programs 1000000 --resume nightly.json   repeat it to continue after a stop
+  mpirun -n 64 ferry verify --programs 1000000   share the programs among MPI's ranks
+  ferry verify --mutants                list which oracle finds which mutant of the core
+  ferry verify --scheduler torchtune-1860   show the fault of a published scheduler
 
-Exit code 1: an oracle objects (to a mutant or a faulty scheduler, too, where it is named); of
---mutants and --schedulers: something was not caught, or clean, as it should be.)";
+Exit code 1: an oracle objects (also to a mutant or a faulty scheduler that you named). With
+--mutants and --schedulers: a fault was not found, or a correct scheduler was not clean.)";
 
 nlohmann::ordered_json to_json(const verify::Report& report) {
   return {{"oracle", report.verdict ? name(report.verdict->oracle) : ""},
@@ -92,7 +93,7 @@ void print_coverage(const verify::Coverage& coverage) {
     add(name(static_cast<Step>(step)), coverage.steps[step]);
   }
   end();
-  fmt::print(" choices drawn in {} programs, a failure in {}; {} orders of the device\n",
+  fmt::print(" random choices in {} programs, a failure in {}; {} orders of the device\n",
              coverage.chosen, coverage.failures, coverage.schedules);
   for (std::size_t i = 0; i < choices::kChoicePoints; ++i) {
     if (coverage.asked[i] > 0) add(choices::kChoiceNames[i], coverage.asked[i]);
@@ -100,7 +101,7 @@ void print_coverage(const verify::Coverage& coverage) {
   end();
 }
 
-// `before`: the runs of the campaign that it goes on from.
+// `before` is the number of runs of the campaign that this one continues.
 void print(const verify::Campaign& campaign, std::int64_t before, const VerifyArguments& arguments,
            int ranks) {
   const verify::Coverage& coverage = campaign.coverage;
@@ -128,7 +129,7 @@ void print(const verify::Campaign& campaign, std::int64_t before, const VerifyAr
   }
 }
 
-// One row, whatever happened.
+// Prints the campaign as one row of CSV, with or without a failure.
 void print_row(const verify::Campaign& campaign, const verify::Report* report,
                const VerifyArguments& arguments) {
   using Ordered = nlohmann::ordered_json;
@@ -160,13 +161,13 @@ bool is_campaign(const VerifyArguments& arguments) {
          arguments.scheduler.empty() && !arguments.schedulers;
 }
 
-// With another stop.
+// Returns the options with another `stop`.
 auto stopped_by(auto options, std::function<bool()> stop) {
   options.stop = std::move(stop);
   return options;
 }
 
-// What any rank but the first does; what it has to say, rank 0 says. The seed is rank 0's.
+// Runs on every rank but the first, with the seed of rank 0. Rank 0 prints the results.
 int serve(Ranks& ranks, VerifyArguments arguments) {
   try {
     serve(ranks, is_stopped, [&](const std::string& seed, std::function<bool()> stop) {
@@ -184,7 +185,7 @@ int serve(Ranks& ranks, VerifyArguments arguments) {
   return kOk;
 }
 
-// `ranks`: the others that help; null: none.
+// `ranks` are the other ranks that help; null if there are none.
 int run_campaign(const VerifyArguments& arguments, Ranks* ranks) {
   verify::CampaignOptions options = options_of(arguments);
   ProgressLine progress;
@@ -202,7 +203,7 @@ int run_campaign(const VerifyArguments& arguments, Ranks* ranks) {
   };
   const bool for_people = !arguments.json && !arguments.csv;
   if (for_people) fmt::print("seed {}\n", arguments.seed);
-  std::fflush(stdout);  // it comes first, whatever happens then
+  std::fflush(stdout);  // so the seed is printed even if the campaign crashes
   const verify::Campaign campaign =
       ranks ? lead_campaign(*ranks, options) : verify::run_campaign(options);
   progress.clear();
@@ -244,8 +245,7 @@ int run(const VerifyArguments& arguments, Ranks* ranks) {
   if (ranks && !is_campaign(arguments) && !arguments.mutants && !arguments.schedulers) {
     if (!ranks->is_first()) return kOk;
     throw InputError("verify", 0,
-                     "expected a campaign or a table: what is of one program runs alone, not over "
-                     "MPI");
+                     "expected a campaign or a table: a single program cannot run over MPI");
   }
   if (ranks && !ranks->is_first()) return serve(*ranks, arguments);
   if (!arguments.replay.empty()) return replay(arguments);
@@ -256,7 +256,7 @@ int run(const VerifyArguments& arguments, Ranks* ranks) {
   return run_campaign(arguments, ranks);
 }
 
-// A new one, or that of the campaign that goes on.
+// Returns the seed of the campaign that is resumed, or else a new one.
 std::uint64_t seed_of(const VerifyArguments& arguments) {
   if (!arguments.resume.empty()) {
     if (const auto seed = CampaignFile::seed_of(arguments.resume)) return *seed;
@@ -265,39 +265,39 @@ std::uint64_t seed_of(const VerifyArguments& arguments) {
   return device() % 1'000'000'000u;
 }
 
-// What a campaign alone has: not for the modes.
+// Adds the options of campaigns, which the other modes exclude.
 void add_campaign_options(CLI::App& command, VerifyArguments& arguments, Context& context,
                           const std::vector<CLI::Option*>& modes) {
   CLI::Option* canary =
       command
           .add_option("--canary", arguments.canary,
-                      "A campaign that tries this mutant in the core's stead, and must fail")
+                      "Test this mutant instead of the core, to prove that a campaign can fail")
           ->check(some_text());
   context.values[canary] = [] { return Values{mutant_words()}; };
   CLI::Option* resume =
       command
           .add_option("--resume", arguments.resume,
-                      "A campaign's own file: it goes on from there, and keeps it up to date")
+                      "Keep the progress of the campaign in this file, and continue from it")
           ->type_name("FILE")
           ->check(some_text());
   for (CLI::Option* mode : modes) mode->excludes(canary)->excludes(resume);
 }
 
-// What tries more than one run of a program.
+// Adds the options that run a program more than once.
 std::pair<CLI::Option*, CLI::Option*> add_exhaustive_options(CLI::App& command,
                                                              VerifyArguments& arguments) {
   CLI::Option* unusual =
       command
           .add_option(
               "--every-way", arguments.unusual,
-              "Of each program every run with at most so many unusual answers: a call or an "
-              "allocation that fails, a poll, a pageable copy, a worker's turn")
+              "Run each program in every way with at most this many unusual events: a failed call "
+              "or allocation, a poll, a pageable copy, another worker's turn")
           ->check(whole_number<std::uint64_t>(0, 8));
   CLI::Option* orders =
       command
           .add_option("--every-order", arguments.orders,
-                      "Small pipelines alone, in every order of their workers' and engines' turns: "
-                      "once for those that are alike, in at most so many runs")
+                      "Run only small pipelines, each in every order of its workers and engines: "
+                      "equivalent orders once, at most this many runs of a program")
           ->check(whole_number<std::uint64_t>(1))
           ->excludes(unusual);
   return {unusual, orders};
@@ -306,7 +306,7 @@ std::pair<CLI::Option*, CLI::Option*> add_exhaustive_options(CLI::App& command,
 CLI::Option* add_hazard_option(CLI::App& command, VerifyArguments& arguments) {
   return command
       .add_option("--hazard", arguments.hazard,
-                  "Of --scheduler or --replay: the run as a file, for `ferry check` "
+                  "With --scheduler or --replay: write the run to this file, for `ferry check` "
                   "(formats/HAZARD.md)")
       ->type_name("FILE")
       ->check(some_text());
@@ -314,7 +314,7 @@ CLI::Option* add_hazard_option(CLI::App& command, VerifyArguments& arguments) {
 
 void check_hazard(const VerifyArguments& arguments) {
   if (arguments.scheduler.empty() && arguments.replay.empty()) {
-    throw InputError("--hazard", 0, "expected with --scheduler or --replay: it is of one run");
+    throw InputError("--hazard", 0, "expected with --scheduler or --replay: it writes one run");
   }
   require_folder_of(arguments.hazard);
 }
@@ -323,44 +323,45 @@ void check_hazard(const VerifyArguments& arguments) {
 
 void add_verify(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<VerifyArguments>();
-  CLI::App* command =
-      app.add_subcommand("verify", "Try the core on random programs, every oracle watching");
+  CLI::App* command = app.add_subcommand("verify", "Test the scheduler core with random programs");
   command->footer(kFooter);
-  CLI::Option* programs = command->add_option("--programs", arguments->programs, "So many, at most")
-                              ->check(whole_number<std::int64_t>(1));
+  CLI::Option* programs =
+      command->add_option("--programs", arguments->programs, "Stop after N programs")
+          ->check(whole_number<std::int64_t>(1));
   CLI::Option* seconds =
-      command->add_option("--seconds", arguments->seconds, "For so long, at most")
+      command
+          ->add_option("--seconds", arguments->seconds, "Stop after so many seconds (default: 10)")
           ->check(above_zero());
   CLI::Option* seed =
-      command->add_option("--seed", arguments->seed, "Of the programs; else a new one every time")
+      command->add_option("--seed", arguments->seed, "Seed of the programs (default: a new one)")
           ->check(whole_number<std::uint64_t>(0));
   CLI::Option* jobs =
-      command->add_option("--jobs", arguments->jobs, "Threads (over MPI: of each rank, one)")
+      command->add_option("--jobs", arguments->jobs, "Threads (default: all; over MPI, one a rank)")
           ->check(whole_number(1, 1024));
-  CLI::Option* small =
-      command->add_flag("--small", arguments->small,
-                        "Small programs alone, and no pipelines: some 150 operations each");
+  CLI::Option* small = command->add_flag(
+      "--small", arguments->small, "Only small programs of about 150 operations, and no pipelines");
   const auto [unusual, orders] = add_exhaustive_options(*command, *arguments);
   orders->excludes(small);
-  CLI::Option* mutants = command->add_flag(
-      "--mutants", arguments->mutants, "The matrix: which oracle kills which mutant of the core");
+  CLI::Option* mutants = command->add_flag("--mutants", arguments->mutants,
+                                           "List which oracle finds which mutant of the core");
   CLI::Option* mutant = command
                             ->add_option("--mutant", arguments->mutant,
-                                         "One mutant: a program that kills it, made small")
+                                         "Find a small program that exposes this mutant")
                             ->check(some_text());
-  CLI::Option* line =
-      command->add_option("--replay", arguments->replay, "What a report's last line says")
-          ->check(some_text());
-  command->add_flag("--json", arguments->json, "For machines");
+  CLI::Option* line = command
+                          ->add_option("--replay", arguments->replay,
+                                       "Repeat a run: the text is in a report's last line")
+                          ->check(some_text());
+  command->add_flag("--json", arguments->json, "Print JSON");
   CLI::Option* csv =
-      command->add_flag("--csv", arguments->csv, "The table, or one row, as comma-separated values")
+      command->add_flag("--csv", arguments->csv, "Print comma-separated values: a table or one row")
           ->excludes("--json");
   CLI::Option* schedulers =
       command->add_flag("--schedulers", arguments->schedulers,
-                        "The table: the schedulers of the field, with their faults and without");
+                        "List published schedulers, faulty and fixed, and what found the faults");
   CLI::Option* scheduler = command
                                ->add_option("--scheduler", arguments->scheduler,
-                                            "One of them: a program that shows its fault")
+                                            "Find a small program that shows the fault of one")
                                ->check(some_text());
   const std::vector<CLI::Option*> modes = {mutants, mutant, schedulers, scheduler, line};
   for (CLI::Option* mode : modes) {

@@ -1,4 +1,4 @@
-// Writes the stream log that `ferry check` reads (formats/TRACE.md). Copy this file into your
+// Writes the stream log that `ferry check` reads (formats/STREAM_LOG.md). Copy this file into your
 // project; C++17, no dependencies.
 //
 //   ferry::Recorder log("run.jsonl");

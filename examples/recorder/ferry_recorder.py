@@ -1,4 +1,6 @@
-"""Writes the stream log that `ferry check` reads (formats/TRACE.md). Copy it into your project.
+"""Writes the stream log that `ferry check` reads (formats/STREAM_LOG.md).
+
+Copy this file into your project.
 
 By hand, around the calls of any framework:
 

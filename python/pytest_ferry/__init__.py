@@ -1,14 +1,16 @@
-"""`pytest --ferry`: every test's use of CUDA on the virtual GPU, and judged by itself.
+"""The plugin for `pytest --ferry`: it runs the CUDA code of tests on the virtual GPU and judges it.
 
-pytest is started again under `ferry run`, with the same arguments. There the log of the streams
-begins anew with each test, after all earlier work was waited for; a race, or another mistake of a
-test's own order, fails it, with both places and the wait that is missing. A test that is skipped or
-fails for a reason of its own stays so, and has the report as a section. What child processes do is
-in no log: a test whose children asked for a device has a section that says so, and is counted. What
-a fixture does for the first time is part of the test that asked for it; what modules do while they
-are collected is judged by `ferry run`, at the end.
+The plugin starts pytest again under `ferry run`, with the same arguments. There each test has a
+stream log of its own, which begins after all earlier work is done. A race, or another error in the
+order of streams, fails the test; the report has both places and the missing wait. A test that is
+skipped, or that fails for another reason, keeps its outcome, and the report is added as a section.
 
-Not in torch_ferry, for pytest imports its plugins always, and torch takes seconds.
+A log does not contain what child processes do: a test whose children asked for a device gets a
+section that says so, and is counted. Work that a fixture does once belongs to the first test that
+uses it. Work that modules do during collection is judged by `ferry run`, at the end.
+
+The plugin is not part of torch_ferry, because pytest imports its plugins in every run, and torch
+takes seconds to import.
 """
 
 import importlib.util
@@ -27,14 +29,16 @@ import pytest
 def pytest_addoption(parser):
     group = parser.getgroup("ferry", "Ferry's virtual GPU")
     group.addoption("--ferry", action="store_true",
-                    help="run the tests' CUDA on a virtual GPU; a race fails its test")
+                    help="run the CUDA code of the tests on a virtual GPU; a test with a race "
+                         "fails")
     group.addoption("--ferry-run", metavar="OPTIONS", default="",
-                    help="of `ferry run`, as one word: \"--side-first --card rtx4090\"")
+                    help="options for `ferry run`, as one argument: "
+                         "\"--side-first --card rtx4090\"")
     group.addoption("--ferry-logs", metavar="FOLDER",
-                    help="keep each test's log of its streams there, for `ferry check`")
+                    help="keep the stream log of each test in FOLDER, for `ferry check`")
     group.addoption("--ferry-program", metavar="PATH",
-                    help="the program ferry, of a build of its tree (else $FERRY_PROGRAM, else "
-                         "torch_ferry's, else one on the path)")
+                    help="the program ferry, for example of a build from source (default: "
+                         "$FERRY_PROGRAM, else the one in torch_ferry, else `ferry` on PATH)")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -42,7 +46,7 @@ def pytest_cmdline_main(config):
     if not config.option.ferry or _on_virtual_gpu():
         return None
     if getattr(config.option, "numprocesses", None):
-        raise pytest.UsageError("--ferry runs the tests in one process: leave -n out")
+        raise pytest.UsageError("--ferry runs all tests in one process: remove the option -n")
     command = [_program(config.option.ferry_program), "run", "--python", sys.executable,
                *shlex.split(config.option.ferry_run),
                "-m", "pytest", *config.invocation_params.args]
@@ -69,10 +73,11 @@ def _program(given):
         if path:
             if shutil.which(path):
                 return path
-            raise pytest.UsageError(f"{path}: expected the program ferry: it cannot be run")
+            raise pytest.UsageError(f"{path}: expected the program ferry, but this cannot be run")
     found = own if own and os.path.exists(own) else shutil.which("ferry")
     if not found:
-        raise pytest.UsageError("--ferry needs the program ferry: name it by --ferry-program")
+        raise pytest.UsageError("--ferry needs the program ferry, and none was found: give its "
+                                "path with --ferry-program")
     return found
 
 
@@ -85,12 +90,12 @@ class _Judge:
             pathlib.Path(logs).mkdir(parents=True, exist_ok=True)
         else:
             self._temporary = tempfile.TemporaryDirectory(prefix="ferry-pytest-")
-        # Absolute, for a test may change folders.
+        # The path is absolute because a test may change the working directory.
         self._folder = pathlib.Path(logs if logs else self._temporary.name).absolute()
         self._seen, self._used, self._faulty, self._asking, self._unseen = set(), 0, 0, 0, 0
 
     def pytest_report_header(self):
-        return "ferry: CUDA is a virtual GPU, and each test's use of it is judged"
+        return "ferry: CUDA code runs on a virtual GPU, and is judged for each test"
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item):
@@ -121,7 +126,8 @@ class _Judge:
                                     f"{self._faulty} of them not in a safe order")
         if self._asking:
             terminalreporter.write_line(f"ferry: not judged: the child processes of {self._asking} "
-                                        "tests, which asked for a device and have none")
+                                        "tests; they asked for a device, and child processes have "
+                                        "none")
         if self._unseen:
             terminalreporter.write_line(f"ferry: not judged: what the host did in {self._unseen} "
                                         "tests through views of page-locked memory, while work on "
@@ -145,11 +151,12 @@ class _Judge:
             item.add_report_section("call", "ferry", f"not judged: {each['message']}")
         asking = self._parts.asking() - self._asked_before
         if asking:
-            item.add_report_section("call", "ferry", f"not judged: {asking} child processes that "
-                                                     "asked for a device, which they do not have")
+            item.add_report_section("call", "ferry", f"not judged: {asking} child processes; they "
+                                                     "asked for a device, and child processes "
+                                                     "have none")
 
     def _new(self):
-        """What is found now and was not before, in words; none if nothing is."""
+        """Returns the report of the violations found since the last call; "" if there are none."""
         self._verdict = self._parts.judge()
         violations = [each for each in self._verdict["violations"]
                       if each["message"] not in self._seen]
@@ -158,7 +165,7 @@ class _Judge:
         self._seen.update(each["message"] for each in violations)
         lines = [f"{each['message']}\n  fix: {each['fix']}" for each in violations]
         if not self._kept:
-            lines.append("(line N) is a line of the log, which --ferry-logs FOLDER keeps")
+            lines.append("(line N) is a line of the stream log; --ferry-logs FOLDER keeps the log")
         return "\n".join(["ferry: the streams are not in a safe order", *lines])
 
     def _name(self, item):

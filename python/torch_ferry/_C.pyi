@@ -6,7 +6,7 @@ import typing
 __all__: list[str] = ['CheckpointError', 'CheckpointStatistics', 'DiskError', 'DiskFull', 'NoOffload', 'Offload', 'OffloadStatistics', 'Plan', 'PlanMismatch', 'ReplayStatistics', 'SegmentMismatch', 'StreamLog', 'checkpoint', 'checkpoint_reentrant', 'checkpoint_statistics', 'finish_offloads', 'is_checkpointing', 'is_recomputing', 'replay_statistics']
 class OffloadStatistics:
     """
-    What an Offload counted; bytes throughout.
+    The counts of an Offload. Sizes are in bytes.
     """
     def __repr__(self) -> str:
         ...
@@ -74,17 +74,17 @@ class OffloadStatistics:
         ...
 class Plan:
     """
-    What `ferry plan -o` writes, understood.
+    A plan that `ferry plan -o` wrote.
     """
     @staticmethod
     def parse(arg0: str, arg1: str) -> Plan:
         """
-        Of a file's text; errors name the file.
+        Parses the text of a plan file. Errors name the file.
         """
     @staticmethod
     def read(arg0: os.PathLike | str | bytes) -> Plan:
         """
-        Of a file.
+        Reads a plan file.
         """
 class Offload:
     def __init__(self, arg0: dict, arg1: Plan | None, arg2: bool) -> None:
@@ -103,7 +103,7 @@ class Offload:
         ...
     def step_statistics(self) -> OffloadStatistics:
         ...
-    def take_log(self) -> str:
+    def take_decisions(self) -> str:
         ...
     def write_trace(self, arg0: os.PathLike | str | bytes) -> None:
         ...
@@ -116,7 +116,7 @@ class NoOffload:
         ...
 class ReplayStatistics:
     """
-    Of all spans of operators of the process.
+    Counts of all operator spans in this process.
     """
     def __repr__(self) -> str:
         ...
@@ -143,7 +143,7 @@ class ReplayStatistics:
         ...
 class CheckpointStatistics:
     """
-    Of all checkpoints of the process.
+    Counts of all checkpoints in this process.
     """
     def __repr__(self) -> str:
         ...

@@ -1,18 +1,18 @@
-"""Ferry for PyTorch users.
+"""Ferry for PyTorch: training in less memory.
 
-* `offload`, `checkpoint`, `plan` and `run`, in C++   (need the module, which is built)
-* `torch_ferry.capture`   a training step, run on fake tensors, as a program file (needs torch)
-* `torch_ferry.program`   the program file in Python: read, write, check (standard library only)
-* `torch_ferry.dtr`       an operator log of DTR's as a program file (standard library only)
-* `torch_ferry.summary`   what a program saves and costs (standard library only)
+* `offload`, `checkpoint`, `plan` and `execute` use the compiled module `_C`
+* `torch_ferry.capture`   writes a training step, run on fake tensors, as a program (needs torch)
+* `torch_ferry.program`   reads, writes and checks programs (standard library only)
+* `torch_ferry.dtr`       makes a program of an operator log of DTR (standard library only)
+* `torch_ferry.summary`   prints what a program saves and costs (standard library only)
 
-formats/PROGRAM.md describes the file. Without torch what needs the standard library alone works,
-and what needs torch says so when it is asked for.
+formats/PROGRAM.md describes the program file. Without torch, the modules that need only the
+standard library work, and the names that need torch raise an ImportError when they are used.
 """
 
 try:
     from . import _built
-except ImportError:  # a source tree: no module was built, and what needs none works
+except ImportError:  # a source tree without a build: only what needs no compiled module works
     _built = None
 
 if _built is not None:
@@ -32,7 +32,7 @@ if _built is not None:
         from .checkpoint import (checkpoint, checkpoint_statistics, is_checkpointing,
                                  is_recomputing)
         from .guards import offload_activations
-        from .offload import Offload, no_offload, offload, replay_statistics, run
+        from .offload import Offload, execute, no_offload, offload, replay_statistics, run
         from .plan import DoesNotFit, Plan, plan
         from .stream_log import stream_log
 

@@ -1,7 +1,8 @@
-"""CUDA for the module, where the torch that is here has it.
+"""Loads the CUDA part of the compiled module, if this torch was built with CUDA.
 
-It is an object of its own, which needs LibTorch's CUDA libraries and registers itself as it is
-loaded. No CUDA call is made by that: a process may still fork, and choose its devices.
+It is a separate shared library, because it needs the CUDA libraries of LibTorch. It registers
+itself when it is loaded. Loading makes no CUDA call, so the process may still fork and choose its
+devices.
 """
 
 import ctypes
@@ -13,7 +14,7 @@ from . import _C
 
 
 def load():
-    """Whether CUDA's tensors can be offloaded, as far as this build goes."""
+    """Loads the CUDA library. Returns False if this build of torch or of Ferry has no CUDA."""
     library = pathlib.Path(_C.__file__).with_name("_C_cuda.so")
     if torch.version.cuda is None or not library.exists():
         return False

@@ -1,5 +1,8 @@
-"""The capture that is under way, where one is: it takes down calls of `torch_ferry.checkpoint`, and
-runs them as they are (`torch_ferry.trace`). By itself, for either side does without the other."""
+"""Holds the trace of the capture that is running, if there is one (`torch_ferry.trace`).
+
+`torch_ferry.checkpoint` and guards ask for it: during a capture they only record or do nothing. It
+is a module of its own so that captures and the compiled module do not need each other.
+"""
 
 import contextlib
 import contextvars

@@ -1,8 +1,8 @@
-"""Who asks for a tensor's value, and what is said where a capture has none.
+"""The errors of a capture whose step asks for a value that a fake tensor does not have.
 
-A refusal names the place (in the package that asks, and in the script), the operator, and what to
-write instead. What may be assumed is advised only where it would help: a number can be taken for 0,
-the shape of a selection cannot.
+An error names the place (in the package that asks, and in the script), the operator, and what to
+write instead. It suggests an assumption (`--assume`) only if that would help: a number can be
+assumed to be 0, but the shape of a selection cannot be assumed.
 """
 
 import contextlib
@@ -15,21 +15,21 @@ import torch
 from .program import CaptureError
 
 _TORCH, _HERE = str(Path(torch.__file__).parent), str(Path(__file__).parent)
-SHAPE = "values that tell the shape of what {} makes"
+SHAPE = "values that determine the shape of the result of {}"
 ASKED = {
     **dict.fromkeys(("_local_scalar_dense", "item"), "a tensor's value (item(), or a condition)"),
     "equal": "whether two tensors are equal", "allclose": "whether two tensors are close",
     "tolist": "a tensor's values (tolist())",
     **dict.fromkeys(("numpy", "__array__"), "a tensor's values (numpy())"),
     "__dlpack__": "a tensor's values (DLPack)",
-    "nonzero": SHAPE.format("nonzero") + " (a mask as an index calls it)",
+    "nonzero": SHAPE.format("nonzero") + " (indexing with a mask calls it)",
     "_unique2": SHAPE.format("unique"),
 }
-NUMBERS = ("_local_scalar_dense", "item", "equal", "allclose")  # what --assume zeros answers
-KNOWN = ("Known is what follows from Python's numbers and from real tensors, but for parameters, "
-         "inputs of floating point and random numbers: give lengths, masks and repeats as lists, "
-         "or as tensors of integers or booleans")
-PICKED = "Capture with --assume balanced where an expert or a class is picked"
+NUMBERS = ("_local_scalar_dense", "item", "equal", "allclose")  # --assume zeros answers these
+KNOWN = ("It knows values that follow from Python's numbers and from real tensors, except "
+         "parameters, floating-point inputs and random numbers: give lengths, masks and repeats as "
+         "lists, or as tensors of integers or booleans")
+PICKED = "Capture with --assume balanced if the value picks an expert or a class"
 
 
 class ValueAsked(CaptureError):
@@ -37,30 +37,31 @@ class ValueAsked(CaptureError):
 
 
 def refused(name, line=None):
-    """What is to be raised where the operator, or the method, of this name asks for a value.
-    `line`: where the script is to blame, if that is not where it is now."""
+    """Returns the error for the operator or method `name`, which asks for a value.
+
+    `line` is the place in the script; by default the place that runs now."""
     asked = ASKED.get(name) or SHAPE.format(name.strip("_"))
-    zeros = ", with --assume zeros where it does not matter" if name in NUMBERS else ""
-    return ValueAsked(f"{line or asking_line()} asks for {asked}, and a capture has none. {KNOWN}. "
-                      f"{PICKED}{zeros}; or leave it out of the step")
+    zeros = ", or with --assume zeros if the value does not matter" if name in NUMBERS else ""
+    return ValueAsked(f"{line or asking_line()} asks for {asked}, which the capture does not know. "
+                      f"{KNOWN}. {PICKED}{zeros}; or move this line out of the step")
 
 
 def asking_line():
-    """FILE:LINE of whoever called PyTorch, and of the script, where a package did for it."""
+    """Returns FILE:LINE of the caller of PyTorch. If that is in a package, adds the script's line.
+    """
     return _told((f.f_code.co_filename, f.f_lineno) for f, _ in
                  traceback.walk_stack(sys._getframe()))
 
 
 def where_raised(error):
-    """The same of an exception."""
+    """Returns the same for the place where an exception was raised."""
     return _told((f.f_code.co_filename, line) for f, line in
                  reversed([*traceback.walk_tb(error.__traceback__)]))
 
 
 @contextlib.contextmanager
 def telling_triton():
-    """A Triton kernel that is launched ends in errors of the driver's; a CaptureError says what it
-    is."""
+    """A context that replaces the driver errors of a launched Triton kernel by a CaptureError."""
     try:
         yield
     except CaptureError:
@@ -71,13 +72,14 @@ def telling_triton():
             raise
         raise CaptureError(
             f"{where_raised(error)} launches a Triton kernel, and a capture sees PyTorch's own "
-            "operators alone. TRL's SFTTrainer and Liger compute their loss so on CUDA: capture "
-            "with --device cpu for an estimate, without that loss, or offload without a plan"
+            "operators only. TRL's SFTTrainer and Liger compute their loss in Triton on CUDA: "
+            "capture with --device cpu for an estimate without this loss, or offload without a plan"
         ) from error
 
 
 def _told(places):
-    """`places`: (file, line) from the innermost frame outward."""
+    """Returns the text for an error. `places` are (file, line), from the innermost frame outward.
+    """
     places = [place for place in places
               if not place[0].startswith((_TORCH, _HERE, "<")) and "/triton/" not in place[0]]
     own = [place for place in places if not _is_packaged(place[0])]

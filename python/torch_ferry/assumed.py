@@ -1,4 +1,4 @@
-"""What may be taken for values that are not known, where the user says so (`--assume`)."""
+"""The assumptions about unknown values that a user can allow in a capture (`--assume`)."""
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -7,24 +7,26 @@ from .program import CaptureError
 
 ASSUMPTIONS = {
     "zeros": "a number that the script asks for is 0, and a condition is false",
-    "balanced": "topk, argmax, sort and multinomial of what is not known pick each index as often "
-                "as any other, in turn: an expert gets its share of the tokens",
+    "balanced": "topk, argmax, sort and multinomial of unknown values pick all indices equally "
+                "often, in turn, so each expert gets its share of the tokens",
 }
-# An operator that picks → which of its results are indices; None: it has no other.
+# Operators that pick, and the position of the indices in their result; None: a single result.
 PICKERS = {"topk": 1, "sort": 1, "argsort": None, "argmax": None, "multinomial": None}
 
 
 def checked(assumed):
-    """These, of ASSUMPTIONS. Raises CaptureError."""
+    """Returns the names as a set. Raises CaptureError if one is not in ASSUMPTIONS."""
     if unknown := set(assumed) - set(ASSUMPTIONS):
-        raise CaptureError(f"expected an assumption to be one of {', '.join(ASSUMPTIONS)}, "
-                           f"not {sorted(unknown)[0]!r}")
+        raise CaptureError(f"assume: expected an assumption, one of {', '.join(ASSUMPTIONS)}; "
+                           f"got {sorted(unknown)[0]!r}")
     return frozenset(assumed)
 
 
 def in_turn(name, args, kwargs, limit):
-    """What a picker makes: (result,), its indices alone being known; None where it is no call of
-    that kind, or the indices are more than `limit` bytes."""
+    """Returns (result,) of an operator that picks, in which only the indices are known.
+
+    Returns None if this call does not pick along one dimension, or if the indices have more than
+    `limit` bytes."""
     source = args[0]
     dim = (args[2] if len(args) > 2 else kwargs.get("dim", -1)) if name == "topk" else \
         args[1] if len(args) > 1 and name != "multinomial" else kwargs.get("dim", -1)
@@ -47,7 +49,7 @@ def in_turn(name, args, kwargs, limit):
 
 
 def number(name, dtype):
-    """What "zeros" answers an operator that asks for a number of this dtype."""
+    """Returns what an operator that asks for a number of this dtype gets under "zeros"."""
     if name in ("equal", "allclose") or dtype == torch.bool:
         return False
     return 0.0 if dtype.is_floating_point else 0

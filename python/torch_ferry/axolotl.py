@@ -1,4 +1,4 @@
-"""Activation offloading, and plans, in Axolotl, by its configuration:
+"""Offloading and plans in Axolotl, from its configuration file:
 
     plugins:
       - torch_ferry.axolotl.OffloadPlugin
@@ -6,8 +6,8 @@
       card: rtx4090
       budget: 20GiB
 
-`ferry` has the arguments of `torch_ferry.transformers.OffloadCallback`; without it everything
-moves. Leave Axolotl's own `activation_offloading` out.
+`ferry` takes the arguments of `torch_ferry.transformers.OffloadCallback`. Without it, all
+activations are offloaded. Do not set Axolotl's own `activation_offloading`.
 """
 
 from axolotl.integrations.base import BasePlugin
@@ -19,13 +19,13 @@ __all__ = ["OffloadPlugin"]
 
 
 class OffloadArguments(BaseModel):
-    """What the configuration may have besides Axolotl's own."""
+    """The keys that this plugin adds to Axolotl's configuration."""
 
     ferry: dict | None = None
 
 
 class OffloadPlugin(BasePlugin):
-    """Puts an `OffloadCallback` into the Trainer that Axolotl makes."""
+    """Adds an `OffloadCallback` to the Trainer that Axolotl makes."""
 
     def get_input_args(self):
         return "torch_ferry.axolotl.OffloadArguments"

@@ -1,7 +1,8 @@
-"""The largest batch whose step fits, where the one that was asked for does not.
+"""Finds the largest batch that fits, if the requested batch does not.
 
-The first dimension that the step's inputs share is the batch. Smaller ones are captured and planned
-as the whole one was; what they need is nearly linear in their size, so few are tried.
+The batch is the first dimension that most inputs of the step share. Smaller batches are captured
+and planned in the same way. The memory that a batch needs is nearly linear in its size, so a search
+by linear interpolation tries only a few.
 """
 
 import collections
@@ -10,19 +11,19 @@ import types
 import torch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-# So many guesses are by a straight line through what two sizes need, and the others by halves.
+# The first guesses interpolate between two sizes; after this many the search bisects.
 _BY_LINE = 4
 
 
 def batch_of(inputs):
-    """The size that most of the tensors have in their first dimension; None: there is none."""
+    """Returns the most common size of the first dimension of the tensors; None without tensors."""
     sizes = collections.Counter(leaf.shape[0] for leaf in tree_leaves(inputs)
                                 if isinstance(leaf, torch.Tensor) and leaf.dim())
     return sizes.most_common(1)[0][0] if sizes else None
 
 
 def cut(inputs, batch, size):
-    """The first `size` samples of inputs whose batch is `batch`."""
+    """Returns the first `size` samples of inputs that have `batch` samples."""
     def smaller(tensor):
         other = isinstance(tensor, torch.nn.Parameter) or not tensor.dim()
         if other or tensor.shape[0] != batch:
@@ -32,7 +33,8 @@ def cut(inputs, batch, size):
 
 
 def cut_function(function, batch, size):
-    """A function that reads fewer samples of what the given one has from outside: labels, say."""
+    """Returns the function with fewer samples in the tensors that it reads from outside (labels).
+    """
     if not isinstance(function, types.FunctionType):
         return function
     outside = function.__globals__
@@ -48,16 +50,17 @@ def cut_function(function, batch, size):
 def _cut_cell(cell, batch, size):
     try:
         return types.CellType(cut(cell.cell_contents, batch, size))
-    except ValueError:  # it is empty yet
+    except ValueError:  # the cell is still empty
         return cell
 
 
 def largest(least, batch, least_bytes, budget):
-    """(size, bytes): the largest batch below `batch` that fits, and what it needs; (0, bytes) where
-    one sample does not fit.
+    """Returns (size, bytes): the largest batch below `batch` that fits, and the memory it needs.
 
-    least        a function of a size: (what its step needs at least, whether it fits)
-    least_bytes  what the whole batch needs
+    If a single sample does not fit, the size is 0.
+
+    least        a function of a size, which returns (bytes that its step needs, True if it fits)
+    least_bytes  bytes that the whole batch needs
     budget       bytes"""
     low, high = 1, batch
     low_bytes, fits = least(low)

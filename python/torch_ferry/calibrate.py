@@ -1,8 +1,8 @@
-"""`ferry calibrate` of the package: calls the program that was built for the torch that is here.
+"""Runs `ferry calibrate` in an installed package, with the program built for this torch.
 
-    python -m torch_ferry.calibrate ARGS…     as `ferry calibrate ARGS…`
+    python -m torch_ferry.calibrate ARGS…     the same as `ferry calibrate ARGS…`
 
-It is a library, which finds LibTorch and CUDA's runtime as torch has loaded them.
+The program is a shared library, so that it uses the LibTorch and the CUDA runtime that torch loads.
 """
 
 import ctypes
@@ -15,8 +15,8 @@ from . import _built, _versions
 
 
 def program(package=_versions.PACKAGE):
-    """The library. Raises ImportError where the package has none for this torch, and where this
-    torch has no CUDA, whose libraries it needs."""
+    """Loads the library. Raises ImportError if the package has none for this torch, or if this
+    torch has no CUDA, because the library needs CUDA's libraries."""
     found = package / f"torch-{_versions.minor(torch.__version__)}" / "_calibrate.so"
     here = f"torch_ferry {_built.VERSION} cannot calibrate with torch {torch.__version__}"
     if not found.exists():
@@ -32,7 +32,7 @@ def main():
     except (ImportError, OSError) as error:
         print(f"ferry calibrate: {error}", file=sys.stderr)
         sys.exit(7)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nobody asks Python's while it runs
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's handler does not run inside C++
     words = [b"ferry-calibrate", *(word.encode() for word in sys.argv[1:])]
     sys.exit(library.main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words)))
 

@@ -1,24 +1,24 @@
-"""Captures one training step of PyTorch as a program file, without allocating anything.
+"""Captures one training step of PyTorch as a program file, without memory for any tensor.
 
     python -m torch_ferry.capture train.py -o train.jsonl -- --batch-size 8
     python -m torch_ferry.capture gpt2 -o gpt2.jsonl
     python -m torch_ferry.capture llama3-8b --batch 2 --tokens 4096 -o llama.jsonl
     python -m torch_ferry.capture my_package.my_model:step -o mine.jsonl
 
-SPEC is a script, a preset or `module.path:function`. A script is run as it is, on fake tensors and
-with what stands after `--`, up to its first optimizer step (`torch_ferry.script`). A function runs
-where tensors are fake (so it may build a model of any size), and returns (module, inputs, loss
-function): inputs are a tuple of arguments or a dict of keywords, the loss function makes a scalar
-of the module's output. It takes no arguments, or those of `batch` and `tokens` that are given.
+SPEC is a script, a preset or `module.path:function`. A script runs unmodified on fake tensors, with
+the arguments after `--`, up to its first optimizer step (`torch_ferry.script`). A function also
+runs on fake tensors, so it may build a model of any size. It returns (module, inputs, loss
+function): the inputs are a tuple of arguments or a dict of keyword arguments, and the loss function
+makes a scalar of the module's output. It gets `batch` and `tokens` if you give these options.
 
-From Python: `capture(module, inputs, loss_fn, name="mine").write("mine.jsonl")`. The module
-may be a real one: it is copied to fake tensors. Whatever is there before a capture, of tensors,
-modules and random generators, is afterwards as it was (`torch_ferry.untouched`).
+From Python: `capture(module, inputs, loss_fn, name="mine").write("mine.jsonl")`. A module of real
+tensors is copied to fake tensors. After a capture all tensors, modules and random generators are as
+they were before (`torch_ferry.untouched`).
 
-Calls of torch.utils.checkpoint and of `torch_ferry.checkpoint` are segments of the program. Not
-captured: what an optimizer does; gradients of gradients; other checkpoints; backward formulas that
-keep tensors outside save_for_backward. Of values a capture knows what follows from the script alone
-(`torch_ferry.values`), and refuses a step that asks for others, with the line that asks.
+Calls of torch.utils.checkpoint and of `torch_ferry.checkpoint` become segments of the program. Not
+captured: the optimizer's step, gradients of gradients, other checkpoints, and backward formulas
+that keep tensors outside save_for_backward. A capture knows only the values that follow from the
+script (`torch_ferry.values`). A step that asks for another value is rejected, with the line.
 """
 
 import argparse
@@ -36,14 +36,23 @@ from .program import CaptureError, ProgramError, WriteError, check_writable
 
 def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", assume=(),
             capability=None):
-    """One forward and backward of loss_fn(module(*inputs)) as a torch_ferry.program.Program.
+    """Captures one forward and backward of loss_fn(module(*inputs)) as a program.
 
-    device: "cuda" or "cpu", whose kernels save what a program is to be of. What is elsewhere is
-    moved there first, and what the step makes without naming a device is made there.
-    capability: the compute capability of the card whose attention is picked, (9, 0) say; by default
-    that of the GPU that is here, or else that of cards on which PyTorch prefers flash attention.
-    assume: what to take for values that are asked for and not known (values.ASSUMPTIONS); what was
-    assumed, and for which lines, is in the program's `about`."""
+    Returns a `torch_ferry.program.Program`.
+
+    module      a torch.nn.Module, of real or fake tensors
+    inputs      a tuple of arguments, or a dict of keyword arguments
+    loss_fn     a function that makes a scalar of the module's output
+    name        the name of the program
+    about       a dict of texts to store in the program
+    device      "cuda" or "cpu": whose kernels the step runs. Tensors on other devices are moved
+                there first, and tensors that the step makes without naming a device are made there
+    assume      assumptions about values that are not known: "zeros", "balanced". The program's
+                `about` lists the assumptions that were used, with the lines that needed them
+    capability  the compute capability of the card, such as (9, 0), which decides the attention
+                kernel. By default that of the GPU in this machine, or else flash attention
+
+    Raises `CaptureError` if the step cannot be captured."""
     import torch
     from .asking import telling_triton
     from .recorder import Recorder
@@ -62,8 +71,10 @@ def capture(module, inputs, loss_fn, name="program", about=None, device="cuda", 
 
 
 def cuda():
-    """A context in which torch.cuda has a device, though none computes: for what must find one
-    before `capture` does, a model that goes to "cuda", or `torch.autocast("cuda")`."""
+    """Returns a context in which torch.cuda has a device, also without a GPU.
+
+    Use it for code that needs a device before `capture` runs, such as `model.to("cuda")` or
+    `torch.autocast("cuda")`. Nothing is computed on that device."""
     from . import fake_cuda
 
     return fake_cuda.available()
@@ -77,18 +88,18 @@ def _device(device, capability=None):
     if device != "cuda":
         yield
         return
-    if not torch.cuda.is_available():  # autocast("cuda") looked as well, warned, and does nothing
+    if not torch.cuda.is_available():  # then autocast("cuda") has warned and disabled itself
         around = torch.autocast_increment_nesting() - 1
         torch.autocast_decrement_nesting()
         if around and not torch.is_autocast_enabled("cuda"):
-            raise CaptureError("torch.autocast around a capture casts nothing where there is no "
-                               "GPU: enter torch_ferry.capture.cuda() before it")
+            raise CaptureError("torch.autocast around a capture casts nothing without a GPU: enter "
+                               "torch_ferry.capture.cuda() before torch.autocast")
     with fake_cuda.of_card(capability), fake_cuda.available():
         yield
 
 
 def fake_mode_of(module, assume=()):
-    """The mode that the module's tensors were made under, or a new one."""
+    """Returns the fake mode that the module's tensors were made under, or a new one."""
     from torch._subclasses.fake_tensor import FakeTensor
     from .values import ValueMode
 
@@ -98,14 +109,16 @@ def fake_mode_of(module, assume=()):
             tensor.fake_mode.look_anew()
             return tensor.fake_mode
         if isinstance(tensor, FakeTensor):
-            raise CaptureError("the model's tensors are fake, of a mode that knows no values: make "
-                               "them under torch_ferry.capture.fake_mode()")
+            raise CaptureError("the model's fake tensors come from a mode that knows no values: "
+                               "make the model under torch_ferry.capture.fake_mode()")
     return ValueMode(assume)
 
 
 @contextlib.contextmanager
 def fake_mode(assume=()):
-    """A mode to make models in: `with fake_mode(): model = ...` allocates nothing."""
+    """A context to make models of fake tensors: `with fake_mode(): model = ...` allocates nothing.
+
+    assume  assumptions about values that are not known, as in `capture`"""
     from .reads import Reads
     from .twins import Twins
     from .values import ValueMode
@@ -115,7 +128,8 @@ def fake_mode(assume=()):
 
 
 def _to_fakes(mode, module, inputs, device):
-    """The module and its inputs as fakes on the device, and whether some had to be moved there."""
+    """Returns the module and its inputs as fake tensors on the device, and True if some of them
+    had to be moved there."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
     from torch.utils._pytree import tree_leaves, tree_map_only
@@ -144,7 +158,8 @@ def _to_fakes(mode, module, inputs, device):
 
 
 def build(spec, **options):
-    """(name, module, inputs, loss function, about) of a preset or of `module.path:function`."""
+    """Returns (name, module, inputs, loss function, about) of a preset or `module.path:function`.
+    """
     from . import presets
     from .untouched import untouched
 
@@ -154,8 +169,8 @@ def build(spec, **options):
             return spec, *presets.build(spec, **given)
     where, colon, function = spec.partition(":")
     if not (where and colon and function):
-        raise CaptureError(f"expected {', '.join(presets.NAMES)} or module.path:function, "
-                           f"not {spec!r}")
+        raise CaptureError("expected a script (a .py file), module.path:function, or one of "
+                           f"{', '.join(presets.NAMES)}; got {spec!r}")
     sys.path.insert(0, os.getcwd())
     try:
         make = getattr(importlib.import_module(where), function)
@@ -163,7 +178,8 @@ def build(spec, **options):
         raise CaptureError(f"cannot import {spec}: {error}") from error
     taken = inspect.signature(make).parameters
     if refused := [key for key in given if key not in taken]:
-        raise CaptureError(f"--{refused[0]} is for presets, and for functions that take it")
+        raise CaptureError(f"--{refused[0]} is for presets, and for functions that have this "
+                           "argument")
     with untouched(make), fake_mode():
         made = make(**given)
     if not (isinstance(made, tuple) and len(made) == 3):
@@ -181,26 +197,26 @@ def positive(text):
 def probability(text):
     value = float(text)
     if not 0.0 <= value < 1.0:
-        raise argparse.ArgumentTypeError("expected a probability below 1")
+        raise argparse.ArgumentTypeError("expected a probability: at least 0 and below 1")
     return value
 
 
 def compute_capability(text):
     major, point, minor = text.partition(".")
     if not (point and major.isdecimal() and minor.isdecimal()):
-        raise argparse.ArgumentTypeError(f"expected a compute capability, as 9.0, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a compute capability such as 9.0; got {text!r}")
     return int(major), int(minor)
 
 
 def _script(options):
-    """Writes the program of a script's step."""
+    """Captures the step of a script and writes the program."""
     from .script import Script
 
     for key in ("batch", "tokens", "dtype", "dropout"):
         if getattr(options, key) is not None:
-            raise CaptureError(f"--{key} is for presets; what the script takes stands after --")
+            raise CaptureError(f"--{key} is for presets; give the script's own options after --")
     if not os.path.isfile(options.spec):
-        raise CaptureError("there is no such file")
+        raise CaptureError("this file does not exist")
     with _device(options.device, options.capability):
         script = Script(options.spec, options.arguments, options.device, options.assume).run()
         name = options.name or os.path.splitext(os.path.basename(options.spec))[0]
@@ -211,9 +227,9 @@ def _script(options):
 
 
 def _step(options):
-    """Writes the program of a preset's step, or a function's."""
+    """Captures the step of a preset or of a function and writes the program."""
     if options.arguments:
-        raise CaptureError("what stands after -- is for scripts")
+        raise CaptureError("arguments after -- are for scripts only")
     from .untouched import untouched
 
     with untouched(), _device(options.device, options.capability):
@@ -237,22 +253,25 @@ def _parser():
                         "gpt2, llama3-8b, llama3-8b-lora, mixtral-block, qwen3-8b, resnet50, "
                         "unet, vit-b16")
     parser.add_argument("-o", dest="path", metavar="FILE", required=True)
-    parser.add_argument("--name", help="of the program; default: the script's, preset's or "
-                        "function's")
-    parser.add_argument("--batch", type=positive, help="of a preset, or a function that takes it")
+    parser.add_argument("--name", help="name of the program; default: that of the script, preset "
+                        "or function")
+    parser.add_argument("--batch", type=positive,
+                        help="batch size, for a preset or a function with this argument")
     parser.add_argument("--tokens", type=positive,
-                        help="the same, per sequence; of an image the height and width")
-    parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), help="of a preset")
-    parser.add_argument("--dropout", type=probability, help="of a preset; default 0")
+                        help="tokens in a sequence, for the same; for images the height and width")
+    parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), help="dtype of a preset")
+    parser.add_argument("--dropout", type=probability, help="dropout of a preset; default 0")
     parser.add_argument("--assume", action="append", default=[], metavar="WHAT",
-                        help="zeros: a number that the step asks for is 0; balanced: each expert "
-                        "gets its share of the tokens. May be given again")
+                        help="what to assume for unknown values. zeros: a number that the step "
+                        "asks for is 0; balanced: each expert gets its share of the tokens. May be "
+                        "given twice")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda",
-                        help="whose kernels the step is to be of; default cuda, and no GPU is "
-                        "needed")
+                        help="the device whose kernels the step runs; default cuda, which needs no "
+                        "GPU")
     parser.add_argument("--capability", type=compute_capability, metavar="X.Y",
-                        help="of the card whose attention is picked: 9.0 for an H100, on which "
-                        "PyTorch prefers cuDNN's; default: the GPU's own, or flash attention")
+                        help="compute capability of the card, which decides the attention kernel: "
+                        "9.0 for an H100, on which PyTorch prefers cuDNN's; default: that of the "
+                        "GPU in this machine, or else flash attention")
     return parser
 
 
@@ -260,19 +279,19 @@ def main(arguments=None):
     words = sys.argv[1:] if arguments is None else list(arguments)
     own = words.index("--") if "--" in words else len(words)
     options = _parser().parse_args(words[:own])
-    options.arguments = words[own + 1:]  # of a script
-    logging.disable(logging.ERROR)  # torch logs what a fake op raised; the message below says it
+    options.arguments = words[own + 1:]  # for a script
+    logging.disable(logging.ERROR)  # torch logs errors of fake operators; they are printed below
     warnings.filterwarnings("ignore", "Accessing the data pointer of FakeTensor")
     try:
         from .asking import where_raised
         from .fake_cuda import Unavailable
     except ImportError as error:
-        print(f"torch_ferry.capture: torch is missing: {error}", file=sys.stderr)
+        print(f"torch_ferry.capture: torch cannot be imported: {error}", file=sys.stderr)
         return 7
     try:
         check_writable(options.path)
         if options.capability and options.device != "cuda":
-            raise CaptureError("--capability is a GPU's: expected --device cuda with it")
+            raise CaptureError("--capability is for a GPU: use it with --device cuda")
         with progress.shown():
             (_script if options.spec.endswith(".py") else _step)(options)
     except ModuleNotFoundError as error:
@@ -281,7 +300,7 @@ def main(arguments=None):
     except WriteError as error:
         print(f"torch_ferry.capture: {error}", file=sys.stderr)
         return 7
-    except Exception as error:  # whatever the user's model raised on fake tensors
+    except Exception as error:  # the user's model may raise anything on fake tensors
         if isinstance(error, (CaptureError, ProgramError, Unavailable)):
             said = str(error)
         else:

@@ -1,10 +1,10 @@
-"""Refuses a program that contradicts itself.
+"""Checks a program for contradictions.
 
-formats/program_check.h is the authority and says what holds afterwards; this is its twin for those
-who write programs from Python: slots, views within their storage (also through calls), counts,
-modules and exclusions, whens. All of it holds for each code as it runs first and as it runs again,
-each by itself. What is said of each line alone is in `torch_ferry.lines`, with what is left out
-there.
+This is formats/program_check.h in Python, for those who write programs from Python. The header is
+the authority: it lists what holds after the check. Checked are slots, views within their storage
+(also through calls), counts, modules and exclusions, and `when` lines. Each code is checked twice,
+as it runs in forward and as it is recomputed. `torch_ferry.lines` checks each line by itself, and
+lists what both leave to the C++ reader.
 """
 
 from .lines import check_code, check_global, kind_of, root
@@ -12,14 +12,14 @@ from .program import ProgramError, end_bytes
 
 
 def check(program):
-    """Raises ProgramError at the first contradiction; returns the program."""
+    """Checks a program and returns it. Raises ProgramError at the first contradiction."""
     for line in program.globals:
         check_global(program, line)
     for number, code in enumerate(program.codes):
         check_code(code, f"code {number}")
     if [code.kind for code in program.codes].count("main") != 1:
         raise ProgramError("expected exactly one code of kind main")
-    # A when makes two programs of one: what runs first, and what runs again.
+    # With a `when`, the forward and the recompute have different statements: both are checked.
     whens = any("when" in line for code in program.codes for line in code.statements)
     for again in (False, True) if whens else (False,):
         frames = {}
@@ -29,16 +29,17 @@ def check(program):
 
 
 class _Frame:
-    """One code, statement after statement, as it runs first or as it runs again.
+    """Walks through the statements of one code, as it runs in forward or as it is recomputed.
 
-    `tensors` has for each slot with a tensor its storage: (bytes, argument). Bytes are None where
-    they are unknown; where a segment was handed the storage, `argument` says as which argument.
-    Callers see to `needs`: which arguments must have tensors, and of how many bytes.
+    `tensors` has the storage of each slot with a tensor, as (bytes, argument). `bytes` is None if
+    unknown. `argument` is the number of the segment's argument that has this storage, or None.
+    `needs` says which arguments must be tensors, and of how many bytes; each caller checks that.
     """
 
     @classmethod
     def of(cls, program, number, again, frames):
-        """The frame of a code, read to its end; None while that is being done."""
+        """Returns the frame of a code after its last statement. Returns None while the code is
+        being walked through: then it calls itself."""
         if number not in frames:
             frames[number] = None
             frame = cls(program, number, again, frames)
@@ -75,9 +76,9 @@ class _Frame:
             self.count(f"saved tensors of node {node}", saved, len(body.slots("saved")))
 
     def block(self, statements, first=0, when=False):
-        """The statements of a code or of a when: none of their regions reaches out of these."""
+        """Checks the statements of a code or of a `when`. Regions must end in the same block."""
         outside, (self.regions, self.raises) = (self.regions, self.raises), ([], False)
-        after = 0  # the statement after the last when and what is under it
+        after = 0  # the first statement that is not under the last `when`
         for at, line in enumerate(statements):
             if at < after:
                 continue
@@ -92,7 +93,7 @@ class _Frame:
                 self.fail(f"there are no {line['count']} statements after it")
             if (line["when"] == "recomputing") == self.again:
                 self.block(statements[at + 1:after], first + at + 1, when=True)
-        if self.regions and not self.raises:  # what raises leaves its regions
+        if self.regions and not self.raises:  # a raise leaves all regions
             self.fail(f"{self.regions[-1]} is not left" + (" under its when" if when else ""))
         self.regions, self.raises = outside
 
@@ -165,7 +166,7 @@ class _Frame:
         for at, slot in enumerate(line["in"]):
             self.need(slot, tensor=at in frame.needs, end=frame.needs.get(at, 0))
         for slot, result in zip(line["out"], callee.slots("results")):
-            storage = frame.tensors.get(result)  # None: the result is only an edge
+            storage = frame.tensors.get(result)  # no storage if the result is only an edge
             if storage and storage[1] is not None:
                 storage = self.tensors.get(line["in"][storage[1]])
             if storage:
@@ -216,7 +217,7 @@ class _Frame:
         self.edges.add(slot)
 
     def need(self, slot, tensor=False, end=0):
-        """The slot is live; as a tensor, its storage has bytes up to `end`."""
+        """Checks that the slot is live and, for a tensor, that its storage reaches to `end`."""
         if slot in self.freed:
             self.fail(f"slot {slot} is used after its free")
         if slot not in self.tensors and (tensor or slot not in self.edges):

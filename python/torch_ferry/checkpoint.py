@@ -1,4 +1,4 @@
-"""Activation checkpointing by the C++ core, with the meaning of torch.utils.checkpoint."""
+"""Activation checkpointing in the C++ core, with the semantics of torch.utils.checkpoint."""
 
 from torch.utils import checkpoint as _pytorch
 
@@ -7,33 +7,34 @@ from . import _C, _recording, policies
 
 def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, context_fn=None,
                determinism_check="default", debug=False, early_stop=True, policy=None, **kwargs):
-    """Runs `function(*args, **kwargs)` so that what it saves for backward is computed again there.
+    """Runs `function(*args, **kwargs)` and recomputes it in backward instead of saving activations.
 
-    In the place of `torch.utils.checkpoint.checkpoint`, whose arguments it takes (`use_reentrant`
-    is False by default). Tensors among the arguments are saved as a node saves its inputs, by the
-    hooks in force: under `torch_ferry.offload` they go to the host.
+    It replaces `torch.utils.checkpoint.checkpoint` and takes the same arguments, with
+    `use_reentrant` False by default. Tensors among the arguments are saved by the saved-tensor
+    hooks in force: under `torch_ferry.offload` they are copied to the host.
 
-    policy   what becomes of what single ops make: {"aten::addmm": "save", "aten::silu": "offload"}
-             (what is not listed is computed again), a list of the ops to save, or a function of
-             the op's name and its number among the calls of that op, which returns "save",
-             "offload" or "recompute", or PyTorch's CheckpointPolicy. Ops may be torch.ops.aten.….
-             "offload" gives it to the hooks around the call. An op that did not run in the first
-             call is told in a warning.
+    policy   what to do with the results of single operators: a dict such as
+             {"aten::addmm": "save", "aten::silu": "offload"} (others are recomputed), a list of
+             operators to save, or a function. The function gets the operator's name and the number
+             of earlier calls of this operator, and returns "save", "offload", "recompute" or a
+             CheckpointPolicy of PyTorch. Operators may also be given as torch.ops.aten.…. "offload"
+             passes the result to the hooks around the call. A warning names each operator that did
+             not run in the first call
 
     Around the call, `set_checkpoint_early_stop` and `set_checkpoint_debug_enabled` of
-    torch.utils.checkpoint override the arguments, as they do PyTorch's; backwards within its
-    `GraphExecGroup` share a recompute.
+    torch.utils.checkpoint override the arguments, as in PyTorch. Backwards in one `GraphExecGroup`
+    share a recompute.
 
-    In a capture (`torch_ferry.capture`, `torch_ferry.plan`) it runs the function as it is, and is
-    one of the segments that a plan recomputes or does not.
+    In a capture (`torch_ferry.capture`, `torch_ferry.plan`) the function runs without a recompute,
+    and the call is recorded as a segment, which a plan may recompute or not.
 
-    Raises `CheckpointError` where a recompute saves other tensors than forward did, or where a
-    tensor from outside (a closure's, a buffer) that `function` read has been written in place since
-    and would be read as it is now; `determinism_check="none"` compares neither. ValueError for
-    options that contradict each other, and what `function` raises.
+    Raises `CheckpointError` in backward if the recompute saves other tensors than forward did, or
+    if a tensor from outside that `function` read (of a closure, a buffer) was written in place
+    since; `determinism_check="none"` turns off both checks. Raises ValueError if options contradict
+    each other, and whatever `function` raises.
     """
     if capture := _recording.trace():
-        if use_reentrant:  # as PyTorch's own is recorded
+        if use_reentrant:  # it is recorded like PyTorch's own
             return _pytorch.checkpoint(function, *args, use_reentrant=True)
         with capture.segment(args, kwargs):
             return function(*args, **kwargs)
@@ -59,16 +60,17 @@ def _overridden(name, argument):
 
 
 def is_checkpointing():
-    """Whether the calling thread is in a checkpointed function that runs for the first time."""
+    """Returns True if the calling thread is in the first run of a checkpointed function."""
     return _C.is_checkpointing()
 
 
 def is_recomputing():
-    """Whether the calling thread is in a checkpointed function that runs again, for backward, or in
-    what that calls. Both are true in a checkpoint within one that runs again."""
+    """Returns True if the calling thread is in a checkpointed function that is being recomputed.
+
+    In a checkpoint inside one that is being recomputed, `is_checkpointing` is True as well."""
     return _C.is_recomputing()
 
 
 def checkpoint_statistics():
-    """Counts of all checkpoints of this process. They print as a line."""
+    """Returns the counts of all checkpoints of this process. `print` shows them as a line."""
     return _C.checkpoint_statistics()

@@ -1,7 +1,7 @@
-"""Regions of torch.compile in a capture: they run as they are written, and are named.
+"""Regions of torch.compile in a capture: they run uncompiled, and the program lists their names.
 
-Inductor fuses what it compiles, and may save less of it for backward: how much less is not told by
-a capture, which says so.
+Inductor fuses the operators that it compiles, and may save fewer tensors for backward. A capture
+cannot know how many fewer, so the program's `about` only says that it may be fewer.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ class Regions:
     @contextlib.contextmanager
     def are_eager(self):
         frames = sys.modules.get("torch._dynamo.eval_frame")
-        if frames is None:  # nothing was compiled, and what will be finds the stance
+        if frames is None:  # nothing is compiled yet; later calls of torch.compile see the stance
             import torch._dynamo.eval_frame as frames
         callback_from = frames._callback_from_stance
 

@@ -1,10 +1,10 @@
-"""Copies of what real tensors hold: a capture computes with these in their place.
+"""Copies of the data of real tensors, for a capture to compute with.
 
-A capture may write what it knows: a step counts its batches in a buffer. So it never has the memory
-of a tensor that was there before. Each storage is copied once, and tensors that share the storage
-share the copy, so that what is written through one is seen through the others. Of a storage that is
-too large the window alone is copied. Others would not see a write to that: once one is written, no
-window of the storage is known any more.
+A capture may write to tensors whose values it knows: a step may count batches in a buffer. It must
+not change the user's tensors, so it works on copies. Each storage is copied once, and all tensors
+of the storage share the copy, so that a write through one is seen through the others. If a storage
+is too large, only the window of one tensor is copied. Other windows would not see a write to this
+copy, so after such a write no window of the storage is known any more.
 """
 
 import torch
@@ -13,8 +13,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 
 class Cell:
-    """Whether the tensors of one memory are known, whether that memory is only a window, and
-    whether it is not known for nothing was written there yet (unwritten.py)."""
+    """The state of one memory: `known` if its values are known, `is_window` if it is a copy of a
+    window only, `is_unwritten` if it is unknown because nothing was written yet (unwritten.py)."""
 
     __slots__ = ("known", "is_window", "is_unwritten")
 
@@ -23,7 +23,7 @@ class Cell:
 
 
 class Value:
-    """A real tensor on the CPU. Those that share memory share `cell`."""
+    """A real tensor on the CPU. Values that share memory share `cell`."""
 
     def __init__(self, tensor, cell):
         self.tensor, self.cell = tensor, cell
@@ -37,10 +37,10 @@ class Copies:
     def __init__(self, limit):
         """`limit`: the bytes of the largest storage that is copied whole, and of a window."""
         self.limit = limit
-        self._of = WeakIdKeyDictionary()  # storage → (its bytes' copy or None, cell)
+        self._of = WeakIdKeyDictionary()  # storage → (copy of its bytes or None, cell)
 
     def value(self, tensor):
-        """A `Value` of a real tensor; None where it cannot be copied, or is known no more."""
+        """Returns the `Value` of a real tensor; None if it cannot be copied or is unknown now."""
         bytes_ = tensor.numel() * tensor.element_size()
         if (tensor.layout != torch.strided or tensor.is_quantized or bytes_ > self.limit
                 or tensor.device.type == "meta" or is_traceable_wrapper_subclass(tensor)):
@@ -61,7 +61,7 @@ class Copies:
             return Value(window, cell)
 
     def leave_out(self, tensor):
-        """Of its storage nothing is to be known, and nothing is copied."""
+        """Marks the storage of this tensor as unknown, so that it is never copied."""
         if tensor.layout != torch.strided or is_traceable_wrapper_subclass(tensor):
             return
         with torch._C.DisableTorchFunction():

@@ -1,8 +1,8 @@
-"""What an op costs, as a line of a program says it: FLOPs, bytes, kernels, matrix products.
+"""The costs of an operator call for its line in a program: FLOPs, bytes, kernels, matrix products.
 
-formats/op_costs.h counts, in C++, and says what is counted; real/op_costs hands that to Python. Its
-structs are repeated here. Nothing is counted here but the FLOPs of operators that PyTorch's flop
-counter knows and Ferry does not: those of other libraries with a formula of their own, for one.
+The counting is C++ (formats/op_costs.h, which says what is counted); real/op_costs exports it to
+Python, and its structs are repeated here. Python counts only the FLOPs of operators that PyTorch's
+flop counter knows and Ferry does not, such as operators of other libraries with a formula.
 """
 
 import ctypes
@@ -42,15 +42,15 @@ class _Costs(ctypes.Structure):
 @functools.cache
 def _library():
     library = objects.load("_op_costs.so", SOURCES, (),
-                           ": capture with the package as it was built")
+                           ": capture with an installed or built torch_ferry")
     library.ferry_op_costs.argtypes = [POINTER(_Call), POINTER(_Costs)]
     library.ferry_op_costs.restype = None
     return library
 
 
 def cost(func, args, kwargs, result, inputs, written, fresh):
-    """What a line of a program says of one call. `inputs`, `fresh`: tensors; `written`: of
-    `inputs`."""
+    """Returns the costs of one call, as the keys of its line in a program. `inputs` and `fresh` are
+    tensors; `written` has positions in `inputs`."""
     packet = func._overloadpacket
     given = [argument for name, value in arguments_of(func, args, kwargs)
              if (argument := _argument(name, value)) is not None]
@@ -86,7 +86,7 @@ def _tensor(tensor):
 
 
 def _argument(name, value):
-    """Of bools and texts, for no other argument says which kernels run."""
+    """Returns the struct of a bool or a text, else None: only these decide which kernels run."""
     if isinstance(value, bool):
         return _Argument(name.encode(), None, value)
     return _Argument(name.encode(), value.encode(), False) if isinstance(value, str) else None

@@ -1,13 +1,13 @@
-"""CTC's loss, as it is computed where tensors are not fake.
+"""CTC's loss on fake tensors, with the operators that PyTorch calls for plain tensors.
 
-Lengths are lists to PyTorch, and it reads those that are tensors. It does not where a tensor is of
-a subclass, as fake ones are: then it keeps the lengths besides. So `loss` does here what
-aten/src/ATen/native/LossCTC.cpp does of lists, operator by operator.
+PyTorch converts the lengths to lists if they are plain tensors. If they are of a tensor subclass,
+as fake tensors are, it does not, and saves the lengths as well. So `loss` repeats what
+aten/src/ATen/native/LossCTC.cpp does for lists, operator by operator.
 
-Where cuDNN computes it is known by the rules of aten/src/ATen/native/cudnn/LossCTC.cpp of PyTorch
-2.11 with cuDNN 9. cuDNN asks for targets in one row, of 32 bits: on the CPU where the lengths are
-lists, anywhere where these are tensors of 32 bits themselves. What it keeps is the gradient. Its
-workspace, like that of its convolutions, is left out.
+`takes_cudnn` has the rules of aten/src/ATen/native/cudnn/LossCTC.cpp in PyTorch 2.11 with cuDNN 9.
+cuDNN requires 32-bit targets in one row: on the CPU if the lengths are lists, and on any device if
+they are 32-bit tensors. It saves the gradient. Its workspace is not modelled, like that of
+convolutions.
 """
 
 import torch
@@ -19,7 +19,7 @@ from .values import FORMULAS
 
 def loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean",
          zero_infinity=False):
-    """Raises `ValueAsked` where lengths are not known."""
+    """Computes `torch.ctc_loss`. Raises `ValueAsked` if the lengths are not known."""
     if isinstance(reduction, str):
         reduction = _reduction.get_enum(reduction)
     device = log_probs.device
@@ -67,7 +67,8 @@ def _floats(lengths, like):
 
 
 def takes_cudnn(log_probs, targets, input_lengths, target_lengths, blank):
-    """Both lengths are lists, or tensors; those that are not known it does not take."""
+    """Returns True if cuDNN computes this loss. The lengths are both lists or both tensors; for
+    tensors of unknown values the answer is False."""
     if not (log_probs.device.type == "cuda" and torch.backends.cudnn.enabled and blank == 0
             and log_probs.dim() in (2, 3) and log_probs.dtype == torch.float32
             and targets.dim() == 1 and targets.dtype == torch.int32):

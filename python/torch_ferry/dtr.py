@@ -1,19 +1,20 @@
-"""An operator log of DTR's as a program: `ferry plan` then says what it needs under each policy.
+"""Makes a program of an operator log of DTR, so that `ferry plan` can plan it.
 
     python -m torch_ferry.dtr transformer-10.log -o transformer.jsonl
 
-Such a log has no autograd: it is the ops of forward, then those of backward. Here each op of
-backward is a node's. What it reads of forward is what its node saved; what it reads of backward
-comes to it as a gradient; and nodes are made in the reverse order of the log's backward, so that
-they run in it. What is left when backward ends is held by a last node.
+Such a log has no autograd graph: it has the operators of forward, then those of backward. Here each
+operator of backward becomes the body of a node. What it reads from forward becomes a saved tensor
+of its node, and what it reads from backward becomes a gradient that arrives there. The nodes are
+made in the reverse order of the log's backward, so that they run in the log's order. Values that
+remain at the end of backward are held by a last node.
 
-A log does not tell a name in the model's code from a reference of the graph. Here a value that
-backward reads has a name up to its last use in forward, and is the graph's from then on; any other
-is held as long as the log says.
+A log does not distinguish a name in the model's code from a reference of the graph. Here a value
+that backward reads has a name until its last use in forward; from then on only the graph holds it.
+All other values live as long as the log says.
 
-Sizes and times are the log's. There are no shapes (a tensor is as many bytes), no modules and no
-parameters: constants are results of ops that take no time and never run again, for logs release
-some of them.
+Sizes and times are those of the log. There are no shapes (a tensor is a number of bytes), no
+modules and no parameters. Constants are results of operators that take no time and are never
+recomputed, because logs release some of them.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from .program import Code, Program, WriteError
 
 
 class _Frame:
-    """The slots of a code, and its statements."""
+    """The slots and the statements of one code."""
 
     def __init__(self, code):
         self.code, self.slots, self.of = code, 0, {}
@@ -50,7 +51,7 @@ class _Frame:
         for value in op.makes:
             if value.storage != value.number:
                 base = next(each for each in op.reads if each.storage == value.storage)
-                # Which bytes of its base an alias has is not in the log: the first.
+                # The log does not say which bytes of its base an alias has: take the first.
                 self.add({"view": self.slot(value), "of": self.of[base.number]}
                          | _bytes(min(value.bytes, base.bytes)))
 
@@ -60,14 +61,14 @@ def _bytes(size):
 
 
 class _Nodes:
-    """The graph of backward: one node for each op, then one that holds what is left."""
+    """The graph of backward: one node for each operator, then one that holds what remains."""
 
     def __init__(self, log):
         self.ops = [event for event in log.backward if isinstance(event, Op)]
         self.end = len(self.ops)
-        self.arrivals = defaultdict(list)  # of a node: the values of backward that it is given
-        self.saved = defaultdict(list)  # of a value of forward: the nodes that read it
-        self.leaving = defaultdict(list)  # of a node: (value, where it goes)
+        self.arrivals = defaultdict(list)  # node → the values of backward that arrive there
+        self.saved = defaultdict(list)  # value of forward → the nodes that read it
+        self.leaving = defaultdict(list)  # node → [(value, the node where it goes)]
         makers = {}
         for node, op in enumerate(self.ops):
             for value in {each.number: each for each in op.reads}.values():
@@ -87,11 +88,12 @@ class _Nodes:
 
 
 class _Lowering:
-    """Nodes that give nothing to another lead to the leaf, or they would not run."""
+    """Lowers a log to a program. A node that passes nothing on has an edge to the leaf, because
+    autograd would not run it otherwise."""
 
     LEAF = 0
     ROOT = "backward"
-    FORWARD = 1  # code; those of nodes come after it
+    FORWARD = 1  # number of this code; the codes of the nodes follow it
 
     def __init__(self, log, name):
         self.log, self.nodes = log, _Nodes(log)
@@ -101,8 +103,8 @@ class _Lowering:
                 "dtype": "f32", "shape": [1], "grad": True}
         self.program = Program(name, {"made of": "an operator log"}, [leaf],
                                [Code({"code": 0, "kind": "main"}), self.frame.code])
-        self.packed = defaultdict(list)  # of a node, in order: the values that it saves
-        self.edges = {}  # of (node, value): the slot of the edge by which the value arrives
+        self.packed = defaultdict(list)  # node → the values that it saves, in order
+        self.edges = {}  # (node, value) → the slot of the edge on which the value arrives
         self.first = [node for node in range(self.nodes.end + 1) if not self.nodes.arrivals[node]]
 
     def lower(self):
@@ -131,7 +133,7 @@ class _Lowering:
     def _make(self, node):
         for value in self.nodes.arrivals[node]:
             self.edges[node, value.number] = self.frame.slot()
-        if node in self.first:  # it is given nothing, and runs all the same
+        if node in self.first:  # no value arrives there, and it still has to run
             self.edges[node, None] = self.frame.slot()
         self.frame.add({
             "node": self._name(node), "id": node,
@@ -150,7 +152,7 @@ class _Lowering:
         return [value.number for value in self.nodes.arrivals[node]] or [None]
 
     def _save_points(self, events):
-        """{event: the values that are saved after it}: when their storage is written no more."""
+        """Returns {event: the values to save after it}: their storage is not written any more."""
         made, written = {}, {}
         for number, event in enumerate(events):
             if isinstance(event, Value):
@@ -165,7 +167,7 @@ class _Lowering:
         return points
 
     def _last_uses(self, events, due):
-        """{event: the values whose names end after it}: the graph holds them from there on."""
+        """Returns {event: the values whose names end after it}: then only the graph holds them."""
         last, saved = {}, {self.log.values[value].storage for value in self.nodes.saved}
         for number, event in enumerate(events):
             if isinstance(event, int):
@@ -200,7 +202,7 @@ class _Lowering:
                         "saved": [], "body": self._code(self.nodes.end + 1)})
         for value in self._dead():
             self.frame.of.pop(value, None)
-        # What the log never releases lives on in the main code.
+        # Values that the log never releases live on in the main code.
         results = [loss, *self.frame.of.values()]
         self.frame.code.signature["results"] = results
         slots = list(range(1, len(results) + 1))
@@ -210,7 +212,7 @@ class _Lowering:
     def _body(self, node):
         code = Code({"code": self._code(node), "kind": "body", "name": self._name(node)})
         frame = _Frame(code)
-        frame.slot()  # the leaf's
+        frame.slot()  # for the leaf
         values = self.log.values
         given = [frame.slot(None if value is None else values[value])
                  for value in self._given(node)]
@@ -223,7 +225,7 @@ class _Lowering:
 
 
 def program_of(log, name):
-    """The program of a log (`dtr_log.read`)."""
+    """Returns the program of a log, which `dtr_log.read` reads."""
     return _Lowering(log, name).lower()
 
 

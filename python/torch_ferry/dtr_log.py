@@ -1,5 +1,6 @@
-"""The operator logs of Dynamic Tensor Rematerialization (Kirisame et al., ICLR 2021): one training
-step, recorded on a GPU, as JSON lines whose values are strings.
+"""Reads the operator logs of Dynamic Tensor Rematerialization (Kirisame et al., ICLR 2021).
+
+A log has one training step, recorded on a GPU, as JSON lines whose values are strings:
 
     {"INSTRUCTION":"CONSTANT","NAME":"x1"}               and its {"INSTRUCTION":"MEMORY",…}
     {"INSTRUCTION":"CALL","NAME":"mm","ARGS":["x1","x2"],"RESULT":["x3"],"TIME":"687353"}
@@ -8,7 +9,7 @@ step, recorded on a GPU, as JSON lines whose values are strings.
     COPY (one more name), COPY_FROM (another value for a name), RELEASE (a name less),
     ANNOTATE (START, BACKWARD)
 
-Names are read as they are used; what comes out has values, and the ends of their lives. Standard
+The reader resolves the names. Its result has values, and the points where they die. Standard
 library only.
 """
 
@@ -20,12 +21,12 @@ _MOST_NS = 10**15
 
 
 class LogError(Exception):
-    """A file that is no such log."""
+    """The file is not an operator log."""
 
 
 @dataclass
 class Value:
-    """A tensor. Aliases have the storage of another value: `storage` is the first one's number."""
+    """A tensor. `storage` is the number of the first value with its storage; aliases share it."""
 
     number: int
     storage: int
@@ -34,7 +35,8 @@ class Value:
 
 @dataclass
 class Op:
-    """`values` are made by it, those of `reads` at the positions `writes` are written in place."""
+    """An operator call. It makes the values `makes`, reads `reads`, and writes those of `reads` at
+    the positions `writes` in place."""
 
     name: str
     ns: int
@@ -45,15 +47,15 @@ class Op:
 
 @dataclass
 class Log:
-    """What happens, in order: an `Op`, or a `Value` that is there from the start of a step (a
-    constant), or the number of a value that dies. What never dies is a result of the step."""
+    """The events of a step, in order. An event is an `Op`, a `Value` that exists from the start (a
+    constant), or the number of a value that dies. A value that never dies is a result."""
 
     values: list = field(default_factory=list)
     forward: list = field(default_factory=list)
     backward: list = field(default_factory=list)
 
     def peak_bytes(self):
-        """The most that is alive at once."""
+        """Returns the most bytes that are alive at the same time."""
         references, live, peak = {}, 0, 0
         for event in self.forward + self.backward:
             if isinstance(event, int):
@@ -75,9 +77,9 @@ class _Reader:
     def __init__(self):
         self.log = Log()
         self._events = self.log.forward
-        self._named = {}  # value of a name
-        self._names = []  # how many names a value has
-        self._waiting = []  # what MEMORY and ALIAS lines are still to say
+        self._named = {}  # name → value
+        self._names = []  # number of names of each value
+        self._waiting = []  # (name, op, bytes) of results whose MEMORY or ALIAS line has to come
 
     def take(self, line):
         kind = line["INSTRUCTION"]
@@ -104,7 +106,7 @@ class _Reader:
 
     def _memory(self, line):
         if not self._waiting or self._waiting[0][0] != line["NAME"]:
-            raise LogError("MEMORY of what is not being made")
+            raise LogError("MEMORY of a tensor that is not being made")
         name, op, _ = self._waiting[0]
         size = _number(line["MEMORY"], _MOST_BYTES)
         if op is None:
@@ -115,7 +117,7 @@ class _Reader:
 
     def _alias(self, line):
         if not self._waiting or self._waiting[0][0] != line["NAME"] or self._waiting[0][2] is None:
-            raise LogError("ALIAS of what is not being made, or before its MEMORY")
+            raise LogError("ALIAS of a tensor that is not being made, or before its MEMORY")
         name, op, size = self._waiting.pop(0)
         of = int(line["ALIAS"])
         if of >= len(op.reads):
@@ -181,7 +183,7 @@ def _number(text, most):
 
 
 def read(path):
-    """The log of a file. Raises LogError with the file and the line."""
+    """Reads a log from a file. Raises LogError with the file and the line."""
     reader, number = _Reader(), 0
     try:
         with open(path, encoding="utf-8") as file:

@@ -1,9 +1,9 @@
-"""CUDA for fake tensors, where there is a GPU and where there is none.
+"""Makes "cuda" work for fake tensors, with and without a GPU.
 
-A capture's tensors are fake and say that they are on "cuda": so autocast("cuda") casts, and what
-PyTorch's operators choose by the device is chosen as on a GPU. Where there is a GPU that is all.
-Where there is none, `available()` makes torch.cuda say that there is one for as long as the capture
-runs, and real/fake_cuda answers what autograd asks of the device. Nothing is ever computed.
+The tensors of a capture are fake and say that they are on "cuda". So autocast("cuda") casts, and
+PyTorch's operators make their choices as on a GPU. With a GPU nothing more is needed. Without one,
+`available()` makes torch.cuda say that there is a GPU while the capture runs, and real/fake_cuda
+answers the calls that autograd makes to the device. Nothing is ever computed.
 """
 
 import contextlib
@@ -19,26 +19,26 @@ from . import objects
 from .asking import asking_line
 from .objects import Unavailable
 
-CAPABILITY = (9, 0)  # what scripts are told that ask, where no card is named
+CAPABILITY = (9, 0)  # the answer to scripts that ask, if no card is named
 
 
 def has_gpu():
-    """Whatever torch.cuda says while it pretends."""
+    """Returns True if there is a real GPU, also while torch.cuda pretends to have one."""
     return torch.version.cuda is not None and torch._C._cuda_getDeviceCount() > 0
 
 
 class FakeMode(fake_tensor.FakeTensorMode):
-    """PyTorch's, which initialises no device, whatever torch.cuda says while it is active."""
+    """PyTorch's fake mode. It initialises no device without a GPU, whatever torch.cuda says."""
 
     def __init__(self):
         super().__init__(allow_non_fake_inputs=True)
         self._has_gpu = has_gpu()
-        # Not remembered weakly: a tensor that is cannot be given another device or dtype in its
-        # place, as `module.to` does it.
+        # The converter's memo is off. It has weak references, and PyTorch cannot change the device
+        # or dtype of a tensor in place, as `module.to` does, if there is one to it.
         self.fake_tensor_converter.set_tensor_memo = lambda meta, fake: None
 
     def __deepcopy__(self, memo):
-        return self  # a copy of a tensor is of the same mode
+        return self  # a copy of a tensor has the same mode
 
     @property
     def avoid_device_init(self):
@@ -46,13 +46,13 @@ class FakeMode(fake_tensor.FakeTensorMode):
 
 
 _depth = 0
-_card = None  # the compute capability of the card that was named
+_card = None  # the compute capability of the named card
 
 
 @contextlib.contextmanager
 def of_card(capability):
-    """Kernels are picked as on a card of this compute capability, (9, 0) say. None changes
-    nothing."""
+    """A context that chooses kernels as on a card of this compute capability, such as (9, 0).
+    None changes nothing."""
     global _card
     before, _card = _card, capability or _card
     try:
@@ -62,8 +62,8 @@ def of_card(capability):
 
 
 def card():
-    """The compute capability of the card that was named, or else of the GPU that is here; None:
-    there is neither."""
+    """Returns the compute capability of the named card, or else of the GPU in this machine; None
+    if there is neither."""
     if _card is None and has_gpu():
         return torch.cuda.get_device_capability()
     return _card
@@ -75,7 +75,7 @@ def _told():
 
 @contextlib.contextmanager
 def available():
-    """torch.cuda has a device, a real one or none that computes. Backwards run on this thread."""
+    """A context in which torch.cuda has a device, real or not. Backwards run on this thread."""
     global _depth
     with torch.autograd.set_multithreading_enabled(False), contextlib.ExitStack() as stack:
         if _depth == 0 and not has_gpu():
@@ -89,8 +89,8 @@ def available():
 
 def _pretend(stack):
     if torch.version.cuda is None:
-        raise Unavailable("this torch was built without CUDA, and its operators choose as a CPU "
-                          "does: install the wheel with CUDA (no GPU is needed), or capture with "
+        raise Unavailable("this torch was built without CUDA, so its operators choose kernels as "
+                          "on a CPU: install a torch with CUDA (no GPU is needed), or capture with "
                           "--device cpu")
     library = _library()
     before = library.ferry_fake_cuda_guard(None)
@@ -113,9 +113,9 @@ def _pretend(stack):
 
 
 def _no_formula(mode, func, *arguments):
-    """In place of running the operator on a GPU to see what it makes."""
-    raise Unavailable(f"{asking_line()} calls {func}, and PyTorch has no formula for what that makes "
-                      "of fake tensors on a GPU")
+    """Replaces PyTorch's fallback, which runs the operator on a GPU to see what it makes."""
+    raise Unavailable(f"{asking_line()} calls {func}, and PyTorch has no formula for the result of "
+                      "this operator on fake tensors of a GPU")
 
 
 def _always(value):
@@ -126,9 +126,9 @@ _ANSWERS = {
     "is_available": _always(True), "is_initialized": _always(True), "device_count": _always(1),
     "current_device": _always(0), "is_bf16_supported": _always(True),
     "get_device_capability": lambda *arguments, **keywords: _told(),
-    "get_device_name": _always("a GPU that is none"),
+    "get_device_name": _always("fake GPU of torch_ferry.capture"),
     "get_device_properties": lambda *arguments, **keywords: types.SimpleNamespace(
-        name="a GPU that is none", major=_told()[0], minor=_told()[1],
+        name="fake GPU of torch_ferry.capture", major=_told()[0], minor=_told()[1],
         total_memory=80 << 30, multi_processor_count=132, warp_size=32),
     "mem_get_info": _always((80 << 30, 80 << 30)), "memory_allocated": _always(0),
     "max_memory_allocated": _always(0), "memory_reserved": _always(0),
@@ -141,12 +141,12 @@ _ANSWERS = {
 
 
 def _library():
-    """real/fake_cuda."""
+    """Loads real/fake_cuda."""
     wheel = pathlib.Path(torch.__file__).parent
     library = objects.load("_fake_cuda.so", ("real/fake_cuda/fake_cuda.cpp",),
                            ("-I", wheel / "include", "-L", wheel / "lib", "-ltorch_cpu", "-lc10"),
-                           ", and no GPU: capture with the package as it was built, or with "
-                           "--device cpu")
+                           ", and there is no GPU: capture with an installed or built torch_ferry, "
+                           "or with --device cpu")
     for function in (library.ferry_fake_cuda_guard, library.ferry_fake_cuda_hooks):
         function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_void_p
     return library

@@ -1,9 +1,9 @@
-"""Guards around the forwards of a model that somebody else's loop calls.
+"""Guards that the forward of a model opens and closes, for training loops that you do not edit.
 
     offloaded = ferry.offload_activations(model, window="64MiB")
 
-Hooks of the model's forward open and close them, so the loop stays as it is: one of Accelerate's,
-of Fabric's, or a plain one.
+Hooks on the model's forward open and close the guards, so the loop stays unmodified: a loop of
+Accelerate, of Fabric, or a plain one.
 """
 
 import contextlib
@@ -17,11 +17,12 @@ from .offload import offload as offload_with
 
 
 class Guard:
-    """A guard of one forward, opened by the model's call; a context, which closes what is open."""
+    """A guard of one forward, which the model's call opens. As a context it closes an open guard.
+    """
 
     def __init__(self, offload):
         self._offload = offload
-        self._here = threading.local()  # a guard is its thread's
+        self._here = threading.local()  # a guard belongs to its thread
 
     def open(self, *_):
         if torch.is_grad_enabled() and not self._is_open():
@@ -39,7 +40,8 @@ class Guard:
 
     @contextlib.contextmanager
     def until_backward(self, again=False):
-        """A context in which `torch.autograd.backward` closes it, and opens it `again`."""
+        """A context in which `torch.autograd.backward` first closes the guard. With `again` it
+        opens the guard again at its end."""
         backward = torch.autograd.backward
 
         def closing(*args, **kwargs):
@@ -52,7 +54,8 @@ class Guard:
             yield
 
     def hooks(self, model, *, closes=True):
-        """The handles of hooks by which each forward of the model opens it, and closes it."""
+        """Registers hooks with which each forward of the model opens the guard and closes it.
+        Returns their handles."""
         handles = [model.register_forward_pre_hook(self.open)]
         if closes:
             handles.append(model.register_forward_hook(self.close, always_call=True))
@@ -65,17 +68,18 @@ class Guard:
         self.close(*error)
 
     def __deepcopy__(self, memo):
-        return self  # as a hook of a model's copy, an average of its weights say
+        return self  # copies of a model have the hook too, for example an average of its weights
 
 
 def head_stays(model):
-    """The handles of hooks by which what the model's output head saves is left alone."""
+    """Registers hooks that leave the tensors of the model's output head on the device. Returns
+    their handles."""
     return [handle for module in left_alone(model) for handle in leave_alone(module)]
 
 
 class OffloadedActivations:
-    """What `offload_activations` put on a model: `offload`, an `Offload` that counts, and
-    `remove()`, after which the model is as it was. Of a copy of the model it is no part."""
+    """The hooks that `offload_activations` put on a model. `offload` is the `Offload`, which has
+    the counts, and `remove()` takes the hooks off. It is not copied with the model."""
 
     def __init__(self, offload, handles):
         self.offload = offload
@@ -90,24 +94,29 @@ class OffloadedActivations:
 
 
 def offload_activations(model, *, keep_head=True, offload=None, **options):
-    """From now on, what autograd saves in the model's forwards goes to the host and is back before
-    backward needs it: an `OffloadedActivations`. Forwards without gradients are left alone.
+    """Offloads what autograd saves in each forward of the model, from now on.
+
+    Saved tensors are copied to the host, and are back before backward needs them. Forwards without
+    gradients are not changed. Returns an object whose `offload` is the `Offload`, and whose
+    `remove()` ends the offloading.
 
     Call it last, with the model that the loop calls: what `Accelerator.prepare`, `Fabric.setup`,
     DistributedDataParallel or `torch.compile` returned.
 
-    keep_head  what the model's output head saves stays (`torch_ferry.heads`)
-    offload    an `Offload` that was made already, in the place of options
-    options    of `torch_ferry.offload`
+    keep_head  True leaves the tensors that the output head saves on the device
+               (`torch_ferry.heads`)
+    offload    an `Offload` that was made before, instead of options
+    options    options of `torch_ferry.offload`
 
-    Raises TypeError for a plan: its step has the loss as well, so put `with torch_ferry.run(plan):`
-    around the forward and the loss."""
+    Raises TypeError for a plan, because a plan includes the loss: put
+    `with torch_ferry.execute(plan):` around the forward and the loss."""
     if offload is not None and options:
-        raise TypeError("offload= has its options already: "
+        raise TypeError("offload= already has its options: "
                         f"{', '.join(sorted(options))} cannot be given beside it")
     if "plan" in options or getattr(offload, "plan", None) is not None:
-        raise TypeError("a plan's step has the loss as well: put `with torch_ferry.run(plan):` "
-                        "around the forward and the loss")
+        raise TypeError("plan: offload_activations takes no plan, because a plan includes the "
+                        "loss: put `with torch_ferry.execute(plan):` around the forward and the "
+                        "loss")
     if offload is None:
         offload = offload_with(**options)
     offload.exempt(model)

@@ -1,8 +1,7 @@
-"""The parts of a model whose saved tensors are left where they are: its output head above all.
+"""The modules of a model whose saved tensors stay on the device, above all the output head.
 
-What a head saves is large (logits are as wide as the vocabulary) and is wanted at once, for
-backward begins there: to move it away only to fetch it again costs time and saves nothing at the
-peak.
+An output head saves large tensors (logits are as wide as the vocabulary), and backward needs them
+first. To move them to the host and back would cost time and would not lower the peak.
 """
 
 from torch import nn
@@ -11,11 +10,11 @@ from .offload import no_offload
 
 
 def output_head(model):
-    """The module that makes the model's output; None where no known name fits.
+    """Returns the module that makes the model's output, or None if the model has no known name.
 
-    Looks where TRL's activation offloading looks, in its order, so that the same models have the
-    same heads: through wrappers (`module`; `base_model` of PEFT), then `output`, `lm_head`, the
-    decoder's `output` or `lm_head`, a final norm, `head`. The first name that is there decides.
+    It looks for the same names as TRL's activation offloading, in the same order, so that both find
+    the same heads: through wrappers (`module`; `base_model` of PEFT), then `output`, `lm_head`, the
+    decoder's `output` or `lm_head`, a final norm, `head`. The first name that exists decides.
     """
     model = unwrapped(model)
     if hasattr(model, "output"):
@@ -35,23 +34,23 @@ def output_head(model):
 
 
 def unwrapped(model):
-    """The model inside DistributedDataParallel and its like, and inside PEFT's."""
+    """Returns the model inside DistributedDataParallel or a similar wrapper, and inside PEFT's."""
     model = getattr(model, "module", model)
     peft = hasattr(model, "peft_config") and hasattr(model, "base_model")
     return model.base_model if peft else model
 
 
 def left_alone(model):
-    """The head, where there is one, and the modules that Liger's kernels replaced (they fuse the
-    loss with the head)."""
+    """Returns the head, if there is one, and the modules that Liger's kernels replaced (they fuse
+    the loss with the head)."""
     head = output_head(model)
     fused = [part for name, part in unwrapped(model).named_modules() if "liger" in name.lower()]
     return ([] if head is None else [head]) + [part for part in fused if part is not head]
 
 
 def leave_alone(module):
-    """Nothing that the module's forward saves is offloaded. Returns the handles of its hooks, whose
-    `remove()` ends that."""
+    """Registers hooks so that nothing that the module's forward saves is offloaded. Returns their
+    handles; `remove()` ends it."""
     guard = no_offload()
 
     def enter(*_):

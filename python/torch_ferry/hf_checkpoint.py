@@ -1,12 +1,13 @@
-"""`torch_ferry.checkpoint` in the place of the checkpoints of Hugging Face's models.
+"""Makes the gradient checkpointing of Hugging Face's models call `torch_ferry.checkpoint`.
 
     use_checkpoint(model)
     model.activation_checkpointing_enable()   # or by the Trainer: TrainingArguments, SFTConfig
 
-Their layers call a function that `activation_checkpointing_enable` (`gradient_checkpointing_enable`
-before transformers 5.23) hands to them through one method of the model,
-`_set_gradient_checkpointing`: `torch.utils.checkpoint.checkpoint` with what it was told. This
-stands in for that method, on the model alone. A plan can then say which of the layers run again.
+The layers call a function that `activation_checkpointing_enable` (`gradient_checkpointing_enable`
+before transformers 5.23) passes to them through one method of the model,
+`_set_gradient_checkpointing`. It is `torch.utils.checkpoint.checkpoint` with the user's arguments.
+This module replaces the method, on the given model only. Then a plan can choose which layers are
+recomputed.
 """
 
 import functools
@@ -21,14 +22,16 @@ _CALLED = "_gradient_checkpointing_func"
 
 
 def use_checkpoint(model):
-    """The model's gradient checkpointing calls `torch_ferry.checkpoint`, as it is now and however
-    it is enabled later. Gradients are the same bits. Returns a function that ends it.
+    """Makes the model's gradient checkpointing call `torch_ferry.checkpoint`.
 
-    Raises ValueError for a model that has no such checkpoints, or moves what they save by itself
-    (`activation_checkpointing_enable(offload=True)`)."""
+    The checkpointing may be enabled before this call or after it. Gradients stay the same bits.
+    Returns a function that ends it.
+
+    Raises ValueError if the model has no gradient checkpointing of Hugging Face, or offloads what
+    it saves by itself (`activation_checkpointing_enable(offload=True)`)."""
     if not (models := of_hugging_face(model)):
-        raise ValueError(f"{type(model).__name__} has no gradient checkpointing of Hugging Face's: "
-                         "call torch_ferry.checkpoint in its code")
+        raise ValueError(f"{type(model).__name__} has no gradient checkpointing of Hugging Face: "
+                         "call torch_ferry.checkpoint in the model's code")
     for part in model.modules():
         if _CALLED in vars(part):
             setattr(part, _CALLED, _ours(getattr(part, _CALLED)))
@@ -38,12 +41,12 @@ def use_checkpoint(model):
 
 
 def of_hugging_face(model):
-    """The parts that have checkpoints of Hugging Face's, or may have."""
+    """Returns the modules whose gradient checkpointing is Hugging Face's, enabled or not."""
     return [part for part in model.modules() if hasattr(part, _METHOD)]
 
 
 def calls_ours(model):
-    """Whether `use_checkpoint` is in force."""
+    """Returns True if `use_checkpoint` is in force."""
     return any(_METHOD in vars(part) for part in of_hugging_face(model))
 
 
@@ -54,16 +57,16 @@ def _set_gradient_checkpointing(self, enable=True, gradient_checkpointing_func=p
 
 
 def _ours(function):
-    """Made once for each of theirs, and knows it."""
+    """Returns our function for one of theirs. It is made once, and its `theirs` is the original."""
     if function is pytorchs:
         return checkpoint
-    called = getattr(function, "func", None)  # of a functools.partial
+    called = getattr(function, "func", None)  # set if it is a functools.partial
     if function is checkpoint or called is checkpoint:
         return function
     if called is not pytorchs:
         raise ValueError("the model's gradient checkpointing does not call torch.utils.checkpoint "
-                         f"itself, but {function!r}: leave offload=True out, for a plan or "
-                         "torch_ferry.offload moves what is saved")
+                         f"itself, but {function!r}: leave offload=True out; a plan or "
+                         "torch_ferry.offload moves the saved tensors")
     if not hasattr(function, "ours"):
         function.ours = functools.partial(checkpoint, *function.args, **function.keywords)
         function.ours.theirs = function

@@ -1,16 +1,16 @@
-"""Picks the attention kernel that a GPU would have picked.
+"""Chooses the attention kernel that a GPU would choose, for fake tensors.
 
-Fake tensors say that they are on a GPU, so PyTorch's operators branch as there. One asks the
-device itself: scaled_dot_product_attention, which picks its kernel by the card. It is put right
-here, by the rules of PyTorch's sdp_utils.cpp (aten/src/ATen/native/transformers/cuda) for a card of
-compute capability 8.0 or more, in PyTorch's order: flash, memory-efficient, math, cuDNN's; on a
-card of 9.0 or 10.0 (H100, H200, B200) cuDNN's comes first, as seen on an H100 with PyTorch 2.11.
-Grouped queries stay grouped, as flash attention and cuDNN's take them.
-`torch.nn.attention.sdpa_kernel` is heeded.
+Fake tensors say that they are on a GPU, so most operators of PyTorch choose as on a GPU. One asks
+the device itself: scaled_dot_product_attention chooses its kernel by the card. This module replaces
+that choice. It has the rules of PyTorch's sdp_utils.cpp (aten/src/ATen/native/transformers/cuda)
+for a card of compute capability 8.0 or more, in PyTorch's order: flash, memory-efficient, math,
+cuDNN. On a card of 9.0 or 10.0 (H100, H200, B200) cuDNN comes first, as seen on an H100 with
+PyTorch 2.11. Grouped queries stay grouped, because flash attention and cuDNN take them so.
+`torch.nn.attention.sdpa_kernel` has its usual effect.
 
-Refused: cuDNN's recurrent layers, which keep for backward what only cuDNN knows the size of.
-PyTorch's own, of one step each, are taken where cuDNN is off; one of their kernels has no formula
-for fake tensors in PyTorch, and is here (aten/src/ATen/native/cuda/RNN.cu).
+The recurrent layers of cuDNN are rejected, because only cuDNN knows the size of what they save.
+With cuDNN disabled PyTorch's own kernels are captured, one for each step. The GRU kernel has no
+formula for fake tensors in PyTorch; it is here (aten/src/ATen/native/cuda/RNN.cu).
 """
 
 import contextlib
@@ -39,8 +39,8 @@ _in_math = False
 
 
 def adds_mask_in_place():
-    """Whether PyTorch's own attention runs, made of operators: it adds the mask in place, unless
-    tensors are of a subclass, as fake ones are (areAnyTensorSubclassLike)."""
+    """Returns True while PyTorch's attention runs that is made of operators. It adds the mask in
+    place, but not for tensor subclasses such as fake tensors (areAnyTensorSubclassLike)."""
     return _in_math
 
 
@@ -68,14 +68,15 @@ def _by_cpu(*args, **kwargs):
 
 @contextlib.contextmanager
 def of_cpu():
-    """On the CPU PyTorch picks its own kernel."""
+    """A context for captures of a CPU's kernels: PyTorch chooses the attention kernel itself."""
     with CpuKernels(), mock.patch.object(F, "scaled_dot_product_attention", _by_cpu):
         yield
 
 
 @contextlib.contextmanager
 def picked():
-    """Functions of PyTorch's that call attention themselves hide it from a mode, and find ours."""
+    """A context in which `attention` chooses the kernel. A mode does not see calls from PyTorch's
+    own functions, so the function itself is replaced as well."""
     with GpuKernels(), mock.patch.object(F, "scaled_dot_product_attention", _autocast):
         yield
 
@@ -86,14 +87,14 @@ class GpuKernels(TorchFunctionMode):
             return _autocast(*args, **(kwargs or {}))
         if func in RECURRENT and torch.backends.cudnn.enabled:
             raise CaptureError(
-                f"{asking_line()} runs {func.__name__} by cuDNN, which alone knows how much it "
-                "keeps for backward. With torch.backends.cudnn.enabled = False the step is "
-                "PyTorch's own, and can be captured")
+                f"{asking_line()} runs {func.__name__} by cuDNN, and only cuDNN knows how much "
+                "that saves for backward. Set torch.backends.cudnn.enabled = False to capture "
+                "PyTorch's own kernels instead")
         return func(*args, **(kwargs or {}))
 
 
 def _autocast(query, key, value, attn_mask=None, *args, **kwargs):
-    """Autocast's, of whose list attention is, before a kernel is picked."""
+    """Casts the arguments as autocast does, whose list has attention, and then chooses a kernel."""
     if not torch.is_autocast_enabled("cuda"):
         return attention(query, key, value, attn_mask, *args, **kwargs)
     dtype = torch.get_autocast_dtype("cuda")
@@ -118,7 +119,7 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
     if not torch.backends.cuda.math_sdp_enabled():
         if by_cudnn:
             return _cudnn(query, key, value, attn_mask, dropout_p, is_causal, scale)
-        raise RuntimeError("no attention kernel that is enabled takes these tensors")
+        raise RuntimeError("no enabled attention kernel can compute these tensors")
     if attn_mask is not None:
         attn_mask = _as_bias(attn_mask, query.dtype)
     with _math():
@@ -162,7 +163,8 @@ def takes_efficient(query, key, value, mask, is_causal, grouped):
 
 
 def _dense(*tensors):
-    """Batch, heads, tokens and the head's width, of one batch, none empty; rows without gaps."""
+    """Returns True if all tensors are [batch, heads, tokens, width], of one batch size and dtype,
+    with at least one token and with rows without gaps."""
     return (all(t.dim() == 4 and t.shape[0] == tensors[0].shape[0] and t.shape[-2] > 0
                 and t.dtype == tensors[0].dtype for t in tensors)
             and all(t.stride(-1) == 1 or t.shape[-1] == 1 for t in tensors))
@@ -184,7 +186,7 @@ def _cudnn(query, key, value, mask, dropout_p, is_causal, scale):
 
 def _flash(query, key, value, dropout_p, is_causal, scale):
     head = query.shape[-1]
-    if head % 8:  # the kernel's rows are of whole 16 bytes
+    if head % 8:  # the kernel needs rows of a multiple of 16 bytes
         scale = head ** -0.5 if scale is None else scale
         query, key, value = (F.pad(t, (0, 8 - head % 8)) for t in (query, key, value))
     made = aten._scaled_dot_product_flash_attention(
@@ -196,7 +198,7 @@ def _efficient(query, key, value, mask, dropout_p, is_causal, scale):
     if mask is not None:
         mask = _as_bias(mask, query.dtype)
         columns = mask.shape[-1]
-        if columns % 16:  # so are the mask's
+        if columns % 16:  # the kernel also needs aligned rows of the mask
             mask = F.pad(mask, (0, 16 - columns % 16))[..., :columns]
         mask = mask.expand(query.shape[:2] + (query.shape[2], key.shape[2]))
     return aten._scaled_dot_product_efficient_attention(
@@ -209,7 +211,7 @@ def _needs_grad(*tensors):
 
 
 def _as_bias(mask, dtype):
-    """What is added to the scores."""
+    """Returns the mask as numbers to add to the scores."""
     if mask.dtype != torch.bool:
         return mask
     return torch.where(mask, 0.0, torch.scalar_tensor(float("-inf"), dtype=dtype,

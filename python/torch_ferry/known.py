@@ -1,7 +1,7 @@
-"""What is known of the values of one fake tensor, and how it goes from one to another.
+"""The known values of a fake tensor, and how they pass from one tensor to another.
 
-The values are a real tensor on the CPU (`copies.Value`), an attribute of the fake one. `values.py`
-computes them; here is what all others ask and say.
+The values are a real tensor on the CPU (`copies.Value`), in an attribute of the fake tensor.
+`values.py` computes them; all other modules read and set them with these functions.
 """
 
 import torch
@@ -12,12 +12,12 @@ from .asking import asking_line, refused
 from .copies import Cell, Value
 
 MASKS = (torch.bool, torch.uint8)
-# Nodes whose formulas read what they saved on the host without an operator.
+# Nodes whose backward reads a saved tensor on the host without calling an operator.
 READ_IN_CXX = ("PackPaddedSequenceBackward0",)
 
 
 def value_of(tensor):
-    """The real tensor that a fake one would be, None where that is not known."""
+    """Returns the real tensor with the values of a fake one, or None if they are not known."""
     value = getattr(tensor, "_ferry_value", None)
     if value is None or not value.cell.known or tensor.requires_grad:
         return None
@@ -25,8 +25,8 @@ def value_of(tensor):
 
 
 def carry(source, target):
-    """`target` is a tensor of the same values. A mask of none brings the line that used it, for
-    backward may ask for what it picks, and has no line of the script's."""
+    """Gives `target` the values of `source`. A mask without values carries the line that used it:
+    if backward asks for what the mask selects, there is no line of the script to report."""
     if (value := getattr(source, "_ferry_value", None)) is not None:
         target._ferry_value = value
     line = getattr(source, "_ferry_line", None)
@@ -38,7 +38,8 @@ def carry(source, target):
 
 
 def known(tensor, name):
-    """The real tensor that it would be. Raises `ValueAsked`, as of the function `name`."""
+    """Returns the real tensor with its values. Raises `ValueAsked` for the function `name` if they
+    are not known."""
     real = value_of(tensor) if isinstance(tensor, FakeTensor) else tensor
     if real is None:
         raise refused(name)
@@ -46,14 +47,14 @@ def known(tensor, name):
 
 
 def know(fake, numbers):
-    """The fake tensor's values are these."""
+    """Sets the values of a fake tensor."""
     with _disable_current_modes():
         fake._ferry_value = Value(torch.tensor(numbers, dtype=fake.dtype, device="cpu"), Cell())
 
 
 def read_in_cxx(carrier, node):
-    """A real tensor of the values that were carried there, if the formula of this node reads them;
-    else None."""
+    """Returns a real tensor with the values of `carrier` if the backward of this node reads them in
+    C++, else None."""
     if node not in READ_IN_CXX or carrier.device.type != "cpu":
         return None
     with _disable_current_modes():
@@ -61,7 +62,7 @@ def read_in_cxx(carrier, node):
 
 
 def take(tensor):
-    """It stands for any value."""
+    """Marks an input of the step: its values are unknown if it can have any values in training."""
     if any_value(tensor) and getattr(tensor, "_ferry_value", None) is not None:
         tensor._ferry_value.cell.known = False
 

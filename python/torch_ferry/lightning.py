@@ -1,15 +1,15 @@
-"""Activation offloading, and plans, in Lightning's Trainer:
+"""Offloading and plans in Lightning's Trainer, with one callback:
 
     Trainer(..., callbacks=[OffloadCallback(window="64MiB")])
     Trainer(..., callbacks=[OffloadCallback(plan="train.plan")])
     Trainer(..., callbacks=[OffloadCallback(card="rtx4090", budget="20GiB")])
 
-A guard is around each `training_step` of the module, its loss included, and ends before the
-backward; validation, tests and predictions are left alone. With card= the plan is made of the first
-such step. Where the module optimizes by itself (`automatic_optimization=False`) a guard ends at
-each backward in the step, and another one begins after it; then there are no plans.
+A guard is open during each `training_step` of the module, with its loss, and is closed before the
+backward. Validation, tests and predictions are not changed. With card= the first such step is
+planned. If the module optimizes by itself (`automatic_optimization=False`), each backward in the
+step closes the guard and opens another one after it. Such a module cannot have a plan.
 
-It is for `lightning` and for `pytorch_lightning`: a callback is of whichever was imported.
+It works with `lightning` and `pytorch_lightning`: the callback is for the one that is imported.
 """
 
 import contextlib
@@ -44,9 +44,9 @@ class OffloadCallback(Offloads, _library().Callback):
 
     def on_train_start(self, trainer, pl_module):
         if self._plans() and not pl_module.automatic_optimization:
-            raise ValueError("OffloadCallback: a plan is of one forward and its backward, and "
+            raise ValueError("OffloadCallback: a plan is for one forward and its backward, and "
                              f"{type(pl_module).__name__} has automatic_optimization=False, so "
-                             "that its step may have others: leave plan= and card= out")
+                             "its step may have several: leave plan= and card= out")
         self._begin(pl_module, trainer.strategy)
 
     def on_train_end(self, trainer, pl_module):
@@ -74,7 +74,7 @@ class OffloadCallback(Offloads, _library().Callback):
 
 
 def _with_head(module):
-    """The part of a LightningModule, or the module itself, whose output head is known."""
+    """Returns the part of a LightningModule whose output head is known, or the module itself."""
     parts = [module, *module.children()]
     return next((part for part in parts if output_head(part) is not None), module)
 
@@ -103,7 +103,7 @@ def _logs_nothing(*_, **__):
 
 @contextlib.contextmanager
 def _apart(module, trainer):
-    """The module has no Trainer meanwhile, by which everything could be reached."""
+    """A context in which the module has no Trainer, because all objects can be reached from it."""
     module.trainer = None
     try:
         yield

@@ -1,19 +1,19 @@
-"""Refuses a line of a program that is wrong by itself: its keys, its words, its type.
+"""Checks single lines of a program: the keys, the words, the type of a tensor.
 
-The twin of formats/program_read.cpp, as `torch_ferry.check` is that of formats/program_check.h.
-Left to the C++ reader of the file: whether a value is a number, a text or a list (words and flags
-are checked here), a number's range, sizes beyond 64 bits, a key that is there twice. Such a value
+This is formats/program_read.cpp in Python, as `torch_ferry.check` is formats/program_check.h. Left
+to the C++ reader of the file: the kinds of values (numbers, texts, lists; words and flags are
+checked here), ranges of numbers, sizes beyond 64 bits, and duplicate keys. A value of a wrong kind
 may raise a TypeError here.
 """
 
 from .program import ITEM_BYTES, ProgramError, end_bytes
 
-# For each kind of line the keys that must and that may be there.
+# The keys that a line of each kind must have, and those that it may have.
 GLOBAL = ({"global", "kind", "name", "dtype", "shape"}, {"strides", "offset", "grad", "alias"})
 CODE = ({"code", "kind"}, {"name", "arguments", "saved", "results"})
 OUTPUT = ({"slot", "dtype", "shape"}, {"strides", "offset"})
-OPTIONS = {"early_stop", "preserve_rng", "determinism_check", "captured"}  # of a recompute
-# The first key tells the kind.
+OPTIONS = {"early_stop", "preserve_rng", "determinism_check", "captured"}  # for a recompute
+# The first key of a statement is its kind.
 STATEMENTS = {
     "op": ({"in", "out"}, {"writes", "flops", "read", "written", "kernels", "matmul", "aligned",
                            "ns", "once", "random"}),
@@ -52,7 +52,7 @@ def _check_keys(line, keys, where):
         raise ProgramError(f"{where}: expected a key {key!r}")
     for key, value in line.items():
         if key not in must | may:
-            continue  # as the C++ reader skips what it does not ask for
+            continue  # the C++ reader ignores unknown keys as well
         if key in WORDS and value not in WORDS[key]:
             raise ProgramError(f"{where}: expected {key!r} to be one of {', '.join(WORDS[key])}")
         if key in FLAGS and not isinstance(value, bool):
@@ -75,7 +75,7 @@ def check_global(program, line):
 
 
 def root(program, line):
-    """The global whose storage this one has."""
+    """Returns the global that owns the storage of this one."""
     while "alias" in line:
         line = program.globals[line["alias"]]
     return line
@@ -95,7 +95,7 @@ def _check_type(fields, where):
 
 
 def check_code(code, where):
-    """The code's own line, and those of its statements."""
+    """Checks the line of a code and the lines of its statements."""
     _check_keys(code.signature, CODE, where)
     if code.kind not in ("main", "segment", "body"):
         raise ProgramError(f"{where}: expected main, segment or body")
@@ -110,7 +110,7 @@ def check_code(code, where):
             raise ProgramError(f"{at}: no statement has the keys {sorted(line)}")
         must, may = STATEMENTS[kind]
         if kind == "call" and "recompute" not in line:
-            may = set()  # options of nothing mean nothing
+            may = set()  # without a recompute there are no options
         elif kind == "call" and line["recompute"] == "replay":
             may = {"recompute"}
         _check_keys(line, (must | {kind}, may), at)

@@ -1,7 +1,7 @@
 """Low-rank adapters (Hu et al., 2106.09685) on some linear layers of a model; the rest is frozen.
 
-What PEFT's LoraConfig(r, lora_alpha, target_modules) makes of a model in bfloat16, with its
-defaults: the adapters are float32, so what they read is cast to it.
+The result is what PEFT's LoraConfig(r, lora_alpha, target_modules) makes of a bfloat16 model with
+PEFT's defaults: the adapters are float32, so their inputs are cast to float32.
 """
 
 from torch import nn
@@ -22,7 +22,7 @@ class Adapted(nn.Module):
 
 
 def adapt(model, names, rank=16, alpha=32):
-    """`names`: the last parts of the names of the layers."""
+    """Freezes the model and adds adapters to the layers whose last name part is in `names`."""
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     for name, layer in [*model.named_modules()]:

@@ -1,9 +1,10 @@
-"""Makes a program of a trace.
+"""Lowers a trace to a program.
 
-One slot per window on a storage: the op that makes a storage gives it its first slot, and a `view`
-statement follows where another window is first used. A death frees all slots of a storage. Edges
-have slots of their own, one per output of a node. Bodies number their slots from the number of
-globals upward (arguments, saved, the rest in order), so that equal nodes share one code.
+Each window on a storage has a slot. The operator that makes a storage assigns its first slot, and a
+`view` statement is added at the first use of another window. When a storage dies, all its slots are
+freed. Edges have slots of their own, one for each output of a node. Bodies number their slots from
+the number of globals upward (arguments, saved tensors, the rest in order), so that equal nodes
+share one code.
 """
 
 from .op_call import dtype_name
@@ -16,7 +17,7 @@ def type_of(ref):
 
 
 class Globals:
-    """The table of globals, and where storages of theirs are found."""
+    """The table of globals, and the global of each storage."""
 
     def __init__(self, trace):
         self.lines, self.slots, self.bases = [], {}, {}
@@ -26,7 +27,7 @@ class Globals:
         number = len(self.lines)
         fields = type_of(ref)
         if ref.storage not in self.bases and end_bytes(fields) < self.bytes[ref.storage]:
-            itemsize = ref.dtype.itemsize  # a window: the global is the whole storage
+            itemsize = ref.dtype.itemsize  # only a window: the global has to be the whole storage
             fields = type_fields(dtype_name(ref.dtype), [self.bytes[ref.storage] // itemsize])
         line = {"global": number, "kind": kind, "name": name, **fields}
         if grad:
@@ -40,15 +41,15 @@ class Globals:
         self.slots.setdefault(("leaf", ref), number)
 
     def some_leaf(self):
-        """A list of one of them, or of none."""
+        """Returns a list with one global that requires a gradient, or an empty list."""
         return [line["global"] for line in self.lines if "grad" in line][:1]
 
 
 class Frame:
-    """The statements of one code, and the slots that they have given out."""
+    """The statements of one code, and the slots that they assign."""
 
     def __init__(self, trace, table, where=""):
-        """`where`: what to say of this code in an error."""
+        """`where` is added to error messages, to say which code this is."""
         self.trace, self.table, self.where = trace, table, where
         self.statements = []
         self.next = len(table.lines)
@@ -81,9 +82,9 @@ class Frame:
         base = self.bases.get(ref.storage, self.table.bases.get(ref.storage))
         if base is None:
             raise ProgramError(
-                f"{who} uses a tensor that it was not given{self.where}: neither a gradient, nor saved with "
-                "save_for_backward, nor made here, nor a parameter, buffer or input (a checkpoint "
-                "that is not torch.utils.checkpoint's cannot be captured)")
+                f"{who} uses a tensor that it was not given{self.where}: it is no gradient, was "
+                "not saved with save_for_backward or made here, and is no parameter, buffer or "
+                "input (checkpoints other than those of PyTorch and Ferry cannot be captured)")
         slot = self.new()
         self.emit({"view": slot, "of": base, **type_of(ref)})
         self.own(ref, slot)
@@ -94,7 +95,7 @@ class Frame:
         size = self.trace.storage_bytes[ref.storage]
         if end_bytes(fields) == size:
             self.own(ref, slot)
-        else:  # a window on what the op made
+        else:  # only a window on the new storage
             shape = (size // ref.dtype.itemsize,)
             fields = type_fields(dtype_name(ref.dtype), shape)
             self.own(Ref(ref.storage, ref.dtype, shape, (1,), 0), slot)
@@ -116,7 +117,7 @@ class Frame:
 
 
 def lower(trace, table, kept, name, about):
-    """`kept`: storages that outlive forward. Returns the Program."""
+    """Returns the Program of a trace. `kept` are the storages that outlive forward."""
     forward = _Forward(trace, table)
     forward.run()
     first = len(table.lines)
@@ -133,21 +134,21 @@ def lower(trace, table, kept, name, about):
 
 
 class _Forward:
-    """The segment `forward`: nodes are placed by their number, between the events."""
+    """Makes the segment `forward`. Nodes are placed between the events by their sequence number."""
 
     def __init__(self, trace, table):
         self.trace, self.table = trace, table
         self.frame = Frame(trace, table)
         self.codes, self.code_of = [], {}
         self.edges, self.ids = {}, {}  # (node, output) → slot; node → its id in the file
-        self.leaves = {}  # leaf that the step made → slot
+        self.leaves = {}  # a leaf that the step made → its slot
         self.packs = {}  # node → its packs, in order
         for number, (node, _) in enumerate(trace.packs):
             self.packs.setdefault(node, []).append(number)
         self._choose_nodes()
 
     def _choose_nodes(self):
-        """Nodes that backward runs, nodes that save something, and what lies behind these."""
+        """Chooses the nodes that backward runs, those that save something, and all behind them."""
         live, todo = set(), [self.trace.root[0], *self.packs]
         self.outputs = {}  # node → how many outputs are used
         self.last_consumer = {}
@@ -168,14 +169,16 @@ class _Forward:
         self.waiting = sorted(live, reverse=True)
 
     def _edges_of(self, number):
-        """The edges that lead somewhere."""
+        """Returns the edges of a node that lead to another node or to a leaf."""
         node = self.trace.nodes.get(number)
         return [] if node is None else [edge for edge in node.edges if edge is not None]
 
     def _leaf(self, ref):
-        """The slot that carries the edge of a leaf. One that the step made (`requires_grad_()` of
-        what frozen weights made, as PEFT has it under checkpoints) is a node here that takes a
-        gradient and gives none: with no edge behind it nothing would flow to it."""
+        """Returns the slot that carries the edge of a leaf.
+
+        The step itself may make a leaf: PEFT calls `requires_grad_()` on results of frozen weights
+        under checkpoints. Such a leaf becomes a node that takes a gradient and gives none. The node
+        gets an edge to some global leaf, because no gradient would flow to a node without edges."""
         if ("leaf", ref) in self.table.slots:
             return self.table.slots["leaf", ref]
         if ref not in self.leaves:
@@ -195,7 +198,8 @@ class _Forward:
     def edge(self, node, output):
         if (node, output) not in self.edges:
             raise ProgramError(f"node {node} of the graph is used before it was made, or after it "
-                               "died: this model's graph cannot be told from its sequence numbers")
+                               "died: the graph of this model cannot be reconstructed from "
+                               "PyTorch's sequence numbers")
         return self.edges[node, output]
 
     def run(self):
@@ -223,10 +227,10 @@ class _Forward:
             elif isinstance(event, DropEvent):
                 self._drop(self.trace.packs[event.pack][0])
         self._place_before(float("inf"))
-        self.frame.free()  # what dies with the forward would die with its own segment otherwise
+        self.frame.free()  # frees tensors that die at the end of forward in their segment
 
     def _place_before(self, made, but=None):
-        """Places the nodes that were made by now, `but` the one that is about to save."""
+        """Places the nodes that were made by now, except `but`, the one that is about to save."""
         while self.waiting and self.waiting[-1] < made:
             number = self.waiting.pop()
             if number != but:
@@ -238,7 +242,7 @@ class _Forward:
                 self.waiting.insert(-1, number)
 
     def _save(self, at):
-        """The run of packs of one node that starts at event `at`; returns where it ends."""
+        """Adds the packs of one node that start at event `at`. Returns the event after them."""
         events, packs = self.trace.events, self.trace.packs
         node = packs[events[at].pack][0]
         slots = []
@@ -273,7 +277,7 @@ class _Forward:
         return len(self.ids) + len(self.leaves)
 
     def _drop(self, node):
-        """A node died in forward: so do the slots that hold it, and what only it held."""
+        """Frees the slots of a node that died in forward, and of the nodes that only it held."""
         todo = [node]
         while todo:
             node = todo.pop()
@@ -286,13 +290,13 @@ class _Forward:
             todo += [p for p in parents if p not in self.packs and p not in self.trace.bodies]
 
     def _body(self, number, name, arguments, results):
-        """The number of the code that this node runs in backward."""
+        """Returns the number of the code that this node runs in backward."""
         return self._numbered(_body(
             self.trace, self.table, number, name, self.packs.get(number, []), arguments,
             [edge is not None for edge in (self.trace.nodes[number].edges if results else [])]))
 
     def _numbered(self, code):
-        """Equal ones are one."""
+        """Returns the number of a code. Equal codes have one number."""
         key = json_line([code.signature, code.statements])
         if key not in self.code_of:
             self.code_of[key] = len(self.codes) + 2
@@ -302,7 +306,7 @@ class _Forward:
 
 
 def _body(trace, table, number, name, packs, arguments, wanted):
-    """`wanted`: for each edge of the node, whether it leads somewhere."""
+    """Returns the code of a node's backward. `wanted` says for each edge if it leads somewhere."""
     frame = Frame(trace, table, f" in the backward of {name}")
     body = trace.bodies.get(number)
     argument_slots = [frame.new() for _ in range(arguments)]

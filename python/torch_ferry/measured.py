@@ -1,17 +1,18 @@
-"""What a few operators make on a CPU, seen by running one call of each on zeros.
+"""Measures the results of a few operators on a CPU by running them once, on zeros.
 
-PyTorch's formulas for fake tensors say what its operators make. On a CPU some are wrong: oneDNN's
-LSTM keeps a workspace of a size that only it knows, norms of bfloat16 with weights of float32
-(those under autocast) save their statistics as float32, a few results have other strides. A plan
-names each saved tensor by its shape, dtype and strides, so it could not be carried out. Of these
-operators, and of no others, a call is run for each signature of its arguments, with zeros: it takes
-the memory and the time of that call.
+PyTorch's formulas for fake tensors predict the results of operators. On a CPU some are wrong:
+oneDNN's LSTM saves a workspace whose size only oneDNN knows, norms of bfloat16 with float32 weights
+(as under autocast) save their statistics as float32, and a few results have other strides. A plan
+names each saved tensor by its shape, dtype and strides, so a plan from wrong formulas could not be
+executed. For these operators only, one call runs on zeros for each signature of the arguments. It
+takes the memory and the time of that call.
 
-They were found by comparing both over PyTorch's samples of its operators and modules (600
-operators of torch 2.11, in float32 and bfloat16, contiguous, transposed and channels-last). Some
-formulas are right in later versions (RIGHT_SINCE), and are believed there.
-Not here: operators of sparse tensors, which are captured neither way; and the means of losses, of
-which the formula tells shape and dtype but not that the storage is as large as the loss before it.
+The operators were found by comparing formulas and results over PyTorch's samples for operators and
+modules (600 operators of torch 2.11, in float32 and bfloat16, contiguous, transposed and
+channels-last). Some formulas are right in later versions (RIGHT_SINCE), and are used there.
+
+Not here: operators on sparse tensors, which cannot be captured; and the means of losses. Their
+formula has the right shape and dtype, but not a storage as large as the loss before the mean.
 """
 
 import torch
@@ -36,11 +37,11 @@ def _either(tensors):
     return _mixed(tensors) or _strided(tensors)
 
 
-# An operator → the first torch whose formula tells what it makes.
+# Operator → the first version of torch whose formula is right.
 RIGHT_SINCE = {"select_scatter": "2.12", "slice_scatter": "2.12", "diagonal_scatter": "2.13",
                "replication_pad2d": "2.13", "mkldnn_rnn_layer_backward": "2.13",
                "max_unpool2d": "2.14"}
-# An operator, or an overload of one → for which tensors a formula of PyTorch's may be wrong.
+# Operator or overload → a test for the tensors for which PyTorch's formula may be wrong.
 DOUBTFUL = {
     **dict.fromkeys(("mkldnn_rnn_layer", "mkldnn_rnn_layer_backward", "_embedding_bag",
                      "multilabel_margin_loss_forward", "_fft_r2c"), _always),
@@ -56,13 +57,13 @@ DOUBTFUL = {
                      "replication_pad2d_backward", "max_unpool2d", "normal.Tensor_Tensor"),
                     _strided),
 }
-# Those of this torch.
+# The entries of DOUBTFUL that are wrong in this version of torch.
 MEASURED = {name: doubtful for name, doubtful in DOUBTFUL.items()
             if name not in RIGHT_SINCE or torch.__version__ < RIGHT_SINCE[name]}
 
 
 def measures(func, arguments):
-    """Whether a call of the overload `func` is to be seen, `arguments` being all of its own."""
+    """Returns True if a call of the overload `func` has to run. `arguments` has all arguments."""
     name = func._overloadpacket.__name__
     doubtful = MEASURED.get(name) or MEASURED.get(f"{name}.{func._overloadname}")
     if doubtful is None:
@@ -73,15 +74,15 @@ def measures(func, arguments):
 
 class Measured:
     def __init__(self):
-        self._known = {}  # (overload, its arguments' descriptions) → descriptions of its results
+        self._known = {}  # (overload, descriptions of arguments) → descriptions of results
 
     def result(self, func, args, kwargs):
-        """What the call makes: empty tensors, to be made under the fake mode. Raises what it
-        raises."""
+        """Returns the results of the call as empty tensors; call this under the fake mode. Raises
+        what the call raises."""
         leaves, spec = tree_flatten((args, kwargs))
         key = (func, tuple(map(_described, leaves)), spec)
         if key not in self._known:
-            # In the step's own grad mode: oneDNN keeps nothing without one.
+            # The grad mode stays that of the step: without gradients oneDNN saves nothing.
             with _disable_current_modes(), torch._C.DisableTorchFunction():
                 args, kwargs = tree_unflatten(list(map(_zeros, leaves)), spec)
                 self._known[key] = tree_map(_described, func(*args, **kwargs))
@@ -89,7 +90,7 @@ class Measured:
 
 
 class _Tensor:
-    """A tensor's description."""
+    """The description of a tensor: shape, strides, dtype, and elements of the storage."""
 
     def __init__(self, tensor):
         self.fields = (tuple(tensor.shape), tensor.stride(), tensor.dtype,

@@ -1,10 +1,8 @@
-"""What a PlanMismatch says beside the tensor that differs: what was planned, what runs, and what to
-do about it.
+"""Adds to a PlanMismatch what was planned, what runs, and what to do about it.
 
-A plan names each saved tensor, so one made in another mode, under another autocast, in another
-dtype or of another batch does not fit. What runs is read off the error's traceback: the outermost
-module that was called, its mode, its parameters and its arguments. Of a plan that was read from a
-file nothing is known but its tensors.
+A plan names each saved tensor. So a plan for another mode, autocast, dtype or batch does not match.
+What runs is read from the error's traceback: the outermost module that was called, its mode, its
+parameters and its arguments. If a plan was read from a file, only its tensors are known.
 """
 
 import dataclasses
@@ -16,23 +14,23 @@ from torch.utils._pytree import tree_flatten_with_path
 
 from .op_call import DTYPES
 
-_MANY = 6  # inputs that are told
+_MANY = 6  # at most so many inputs are listed
 
 
 @dataclasses.dataclass(frozen=True)
 class Conditions:
-    """What decides on a step's saved tensors beside its code; texts, but for the mode."""
+    """The conditions that decide which tensors a step saves, besides its code."""
 
     training: bool
     device: str  # its type: "cpu", "cuda"
-    autocast: str  # "": not known
+    autocast: str  # "" if not known
     dtypes: str
     inputs: tuple
-    cache: bool  # of keys and values, of Hugging Face's models; None: of others
+    cache: bool  # `use_cache` of a Hugging Face model; None for other models
 
     @staticmethod
     def of(module, inputs, autocast, device=None):
-        """`device`: that of the plan; by default the module's own."""
+        """Returns the conditions of a call. `device` is by default that of the module."""
         tensors = [leaf for leaf in tree_flatten_with_path(inputs)[0]
                    if isinstance(leaf[1], torch.Tensor)]
         device = device or device_of(module)
@@ -57,13 +55,13 @@ def autocast_on(device):
 
 
 def device_of(module):
-    """The type of the device that a module is on; "cpu" where it has no tensors."""
+    """Returns the type of the module's device; "cpu" if the module has no tensors."""
     first = next(iter([*module.parameters(), *module.buffers()]), None)
     return "cpu" if first is None else first.device.type
 
 
 def explain(error, planned):
-    """Adds to the error's text. `planned`: Conditions, or None."""
+    """Extends the text of the error. `planned` is the Conditions of the plan, or None."""
     if getattr(error, "explained", False):
         return
     error.explained = True
@@ -91,7 +89,7 @@ def _conditions(frames):
         if frame.f_code.co_name == "_call_impl" and isinstance(module, nn.Module):
             args, kwargs = frame.f_locals.get("args", ()), frame.f_locals.get("kwargs", {})
             device = device_of(module)
-            # One that was entered within the guard is left by now.
+            # An autocast that was entered inside the guard has ended by now.
             autocast = autocast_on(device) if torch.is_autocast_enabled(device) else ""
             return Conditions.of(module, (*args, kwargs) if kwargs else args, autocast)
     return None
@@ -100,34 +98,35 @@ def _conditions(frames):
 def _advice(text, frames, planned, here):
     if any(frame.f_code.co_name == "backward" and "torch" in frame.f_code.co_filename
            for frame in frames):
-        return "A guard is around one forward, and not around a backward: close it before."
+        return ("Put a guard around one forward, and not around a backward: close it before "
+                "backward begins.")
     if planned is not None and here is not None:
         if planned.device != here.device:
             return (f"Kernels of {planned.device} save other tensors than those of {here.device}: "
-                    f'give ferry.plan device="{here.device}", or the capture --device '
+                    f'plan with ferry.plan(…, device="{here.device}"), or capture with --device '
                     f"{here.device}.")
         if planned.training != here.training:
             return ("Plan the model in the mode in which it runs: model.train() for the training, "
-                    "or model.eval() for what is trained without dropout.")
+                    "or model.eval() if it trains without dropout.")
         if planned.dtypes != here.dtypes:
             return "Plan the model in the dtype that it trains in."
         if planned.cache != here.cache:
-            return ("A Trainer trains without a cache of keys and values: set "
+            return ("A Trainer turns off the cache of keys and values: set "
                     "model.config.use_cache = False before ferry.plan.")
         dtypes = re.search(r"the plan has (\w+) .* the model saves (\w+) ", text)
         autocast = here.autocast and planned.autocast != here.autocast
         if autocast or dtypes and {dtypes[1], dtypes[2]} <= {"f32", "bf16", "f16"} and \
                 dtypes[1] != dtypes[2]:
-            return "Call ferry.plan under the torch.autocast that the training has."
+            return "Call ferry.plan under the torch.autocast that the training uses."
     if "the plan ends before it" in text:
-        return ("One guard is one forward: under gradient accumulation open it for each, and close "
-                "it before the next.")
+        return ("One guard is one forward: with gradient accumulation, open the guard for each "
+                "forward and close it before the next.")
     if "the last forward" in text:
-        return ("The loss function is part of the step: call it under the guard as well, as it was "
-                "planned.")
+        return ("The loss function is part of the step that was planned: call it under the guard "
+                "as well.")
     if planned is not None and here is not None and planned.inputs != here.inputs:
-        return ('Plan for these inputs, or let other shapes run without the plan: '
-                'ferry.run(plan, other_shapes="offload"), or "keep".')
+        return ('Plan for these inputs, or run other shapes without the plan: '
+                'ferry.execute(plan, other_shapes="offload"), or "keep".')
     return ""
 
 

@@ -1,8 +1,8 @@
-"""The copy of a model that a capture runs: its tensors are fake ones.
+"""Copies a model for a capture, with fake tensors in place of real ones.
 
-Copying runs code of the model's authors (`__deepcopy__`, `__getstate__`, `__setstate__`) and of
-whatever hangs on it, and some of that cannot be copied. Then the error says which attribute it was
-and what can be done, for Python's own says neither.
+Copying runs code of the model's authors (`__deepcopy__`, `__getstate__`, `__setstate__`) and of all
+objects that the model holds, and some objects cannot be copied. The error then names the attribute
+and says what to do, because Python's own error does neither.
 """
 
 import copy
@@ -17,8 +17,8 @@ from .program import CaptureError
 
 
 class _Mode(FakeCopyMode):
-    """PyTorch's, which lets no subclass of tensors or proxy answer while it copies: code that is
-    built then, as torch.fx does it, needs them."""
+    """PyTorch's copy mode, but all other calls go to tensor subclasses and proxies as usual: code
+    that is built during the copy, as torch.fx does, needs them."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func in (torch._C.TensorBase.clone, torch.Tensor.__deepcopy__) \
@@ -28,7 +28,7 @@ class _Mode(FakeCopyMode):
 
 
 def copy_of(module, mode):
-    """`module` with a fake tensor of `mode` for each of its own. Raises CaptureError."""
+    """Returns a copy of `module` with fake tensors of `mode`. Raises CaptureError if it cannot."""
     try:
         return _copy(module, mode, _of_classes(module, mode))
     except Exception as error:
@@ -38,8 +38,8 @@ def copy_of(module, mode):
         raise CaptureError(
             f"{place}the model cannot be copied, and a capture runs a copy of it. {name} raises "
             f"{type(error).__name__}: {error}. Make the model under `with "
-            "torch_ferry.capture.fake_mode():`, whose models are not copied; or take away what "
-            "cannot be copied, or give its class a __deepcopy__") from error
+            "torch_ferry.capture.fake_mode():`, then it is not copied; or remove what cannot be "
+            "copied, or give its class a __deepcopy__") from error
 
 
 def _copy(each, mode, made=()):
@@ -51,8 +51,8 @@ def _copy(each, mode, made=()):
 
 
 def _of_classes(module, mode):
-    """(parameter, its fake) of those whose class copies them itself: bitsandbytes' four bits are
-    made of a real tensor, whose bytes are then replaced, and that would stay real."""
+    """Returns (parameter, fake) for the parameters whose class copies itself. bitsandbytes makes a
+    copy of a 4-bit parameter from a real tensor, so that copy would be real."""
     plain = (torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepcopy__)
     made = []
     for real in module.parameters():
@@ -65,7 +65,7 @@ def _of_classes(module, mode):
 
 
 def _culprit(module, mode):
-    """(its name, what it raises) of the innermost attribute or part that cannot be copied."""
+    """Returns (name, error) of the innermost attribute or module that cannot be copied, or None."""
     for path, part in reversed([*module.named_modules()]):
         path = ".".join(filter(None, (type(module).__name__, path)))
         held = [(key, value) for key, value in vars(part).items() if key != "_modules"]

@@ -1,7 +1,7 @@
-"""The small objects of C++ that a capture loads, each from one folder in `real`.
+"""Loads the small C++ libraries that a capture needs, each from one folder in `real`.
 
-They stand beside this file where the package was built. In a source tree where nothing was built a
-compiler makes them, in two seconds each, and they go with the process: a capture needs no build.
+In a built package they are beside this file. In a source tree without a build, a C++ compiler makes
+them at the first use, in two seconds each and in a temporary folder, so a capture needs no build.
 """
 
 import ctypes
@@ -18,17 +18,18 @@ SOURCES = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Unavailable(Exception):
-    """An object cannot be had here, or what it is for; the message says why."""
+    """A library, or the feature that needs it, is not available here; the message says why."""
 
 
 @functools.cache
 def load(name, sources, options, otherwise):
-    """The object `name`. It is made of `sources`, which are named from the root of the source tree,
-    with the compiler's `options`; `otherwise`: what a user may do who has neither."""
+    """Loads the library `name`. If it was not built, it is compiled from `sources` (paths in the
+    source tree) with the compiler `options`. Raises Unavailable if there are no sources either;
+    the message ends with `otherwise`, which says what to do then."""
     folders = [pathlib.Path(__file__).parent]
     if built := os.environ.get("FERRY_PYTHON_PACKAGE"):
         folders.append(pathlib.Path(built, "torch_ferry"))
-    if torch := sys.modules.get("torch"):  # of what needs it there is one for each version
+    if torch := sys.modules.get("torch"):  # libraries that need torch exist for each version
         version = _versions.minor(torch.__version__)
         folders += [folder / f"torch-{version}" for folder in folders]
     found = next((folder / name for folder in folders if (folder / name).exists()), None)

@@ -1,9 +1,10 @@
-"""Which calls of operators may do more than their schema says, or not the same again: no replay
-runs them.
+"""Decides which calls of operators a replay must not run again.
 
-The same as real/api/replayed_op.cpp decides where a plan is executed: operators of other libraries
-(nobody knows whether they draw, or write), those that give a tensor other memory, batch norms that
-read their running statistics, and arguments that cannot be taken apart.
+These calls may do more than their schema says, or give another result the second time. The rules
+are those of real/api/replayed_op.cpp, which decides when a plan is executed. Not run again:
+operators of other libraries (it is unknown if they use random numbers or write), operators that
+give a tensor other memory, batch norms that read their running statistics, and calls with arguments
+that the core cannot take apart.
 """
 
 SECRETIVE = ("set_", "resize", "_resize", "rrelu_with_noise", "_cudnn_rnn",
@@ -14,12 +15,12 @@ APART = {"Tensor", "Optional[Tensor]", "List[Tensor]", "List[Optional[Tensor]]",
 
 
 def runs_once(func, args, kwargs):
-    """`func`: an operator's overload."""
+    """Returns True if a replay must not run this call of the overload `func`."""
     schema = func._schema
     namespace, name = schema.name.split("::")
     if namespace != "aten" or name.startswith(SECRETIVE):
         return True
-    if name in STATISTICS:  # in training it runs again on copies of them
+    if name in STATISTICS:  # in training a replay runs it on copies of the statistics
         given = {argument.name: value for argument, value in zip(schema.arguments, args)} | kwargs
         return not given["training"] and given["running_mean"] is not None
     return any(_refuses(argument) for argument in schema.arguments)

@@ -1,4 +1,4 @@
-"""A call of an op: its tensors, its arguments by name, and the names of dtypes."""
+"""Reads a call of an operator: its tensors, its arguments by name, and the names of dtypes."""
 
 import torch
 
@@ -15,14 +15,15 @@ DTYPES = {
 
 
 def dtype_name(dtype):
-    """What a program file calls it: by one of its size, where it has no name of its own."""
+    """Returns the name of a dtype in program files. Some dtypes have the name of one of their size.
+    """
     if dtype not in DTYPES:
         raise ProgramError(f"dtype {dtype} has no name in a program file")
     return DTYPES[dtype]
 
 
 def tensors_of(func, args, kwargs):
-    """The tensor arguments of a call in order, and the positions of those that it writes."""
+    """Returns the tensor arguments of a call in order, and the positions of those it writes."""
     tensors, written = [], []
     for position, argument in enumerate(func._schema.arguments):
         value = args[position] if position < len(args) else kwargs.get(argument.name)
@@ -43,7 +44,7 @@ def tensors_in(value):
 
 
 def arguments_of(func, args, kwargs):
-    """Each argument's name, and what a call gives for it: the default, where that is nothing."""
+    """Yields (name, value) of each argument; the value is the default if the call gives none."""
     for position, argument in enumerate(func._schema.arguments):
         given = args[position] if position < len(args) else kwargs.get(argument.name)
         yield argument.name, argument.default_value if given is None else given

@@ -1,8 +1,8 @@
-"""Which optimizer a plan is for, by the ways in which people name one: the command's words, an
-optimizer of torch.optim or its class, or what Hugging Face's `optim=` says.
+"""Finds the optimizer that a plan is for, from the ways in which users name one.
 
-What decides is the state that it keeps for each parameter, and what its step takes for a moment:
-`foreach` AdamW a list as large as the parameters, `fused` nothing.
+These are the names of the command, an optimizer of torch.optim or its class, and the values of
+Hugging Face's `optim=`. A plan needs to know the state for each parameter, and the temporary memory
+of an optimizer step: `foreach` AdamW needs a list as large as the parameters, `fused` nothing.
 """
 
 _CLASSES = {"AdamW": "adamw", "Adam": "adam", "SGD": "sgd"}
@@ -11,10 +11,10 @@ _HUGGING_FACES = {"adamw_torch": ("adamw", "foreach"), "adamw_torch_fused": ("ad
 
 
 def understood(optimizer, implementation=None):
-    """(name, implementation) as the command has them.
+    """Returns (name, implementation) as the command's options have them.
 
-    Without an implementation a name's is "fused", Trainer's default, and an optimizer's its own.
-    Raises ValueError for what a plan knows no state of."""
+    By default the implementation is "fused" for a name, as in Hugging Face's Trainer, and the
+    optimizer's own for an optimizer. Raises ValueError if the optimizer's state is not known."""
     if optimizer is None:
         optimizer = "none"
     own = "fused"
@@ -28,7 +28,7 @@ def understood(optimizer, implementation=None):
 
 
 def _of_torch(optimizer):
-    optimizer = getattr(optimizer, "optimizer", optimizer)  # accelerate's has PyTorch's within
+    optimizer = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps PyTorch's optimizer
     kind = optimizer if isinstance(optimizer, type) else type(optimizer)
     name = next((_CLASSES[base.__name__] for base in kind.__mro__
                  if base.__name__ in _CLASSES and base.__module__.startswith("torch.")), None)
@@ -43,13 +43,13 @@ def _of_torch(optimizer):
 
 
 def implementation_of(settings):
-    """As torch.optim picks it on CUDA, by an optimizer's settings."""
+    """Returns the implementation that torch.optim uses on CUDA with these settings."""
     if settings.get("fused"):
         return "fused"
     return "for-loop" if settings.get("foreach") is False else "foreach"
 
 
 def _unknown(what):
-    return (f"optimizer: a plan does not know what {what} keeps: expected AdamW, Adam or SGD of "
-            "torch.optim, or the nearest of \"adamw\" (two numbers a parameter), \"momentum\" "
-            "(one), \"sgd\" and None (nothing)")
+    return (f"optimizer: the state of {what} is not known: expected AdamW, Adam or SGD of "
+            "torch.optim, or the most similar of \"adamw\" (two numbers for each parameter), "
+            "\"momentum\" (one), \"sgd\" and None (nothing)")

@@ -1,13 +1,12 @@
-"""Planning a training step: what each way of saving memory needs and costs, and the fastest that
-fits.
+"""Plans a training step: compares ways to save memory, and takes the fastest that fits.
 
     plan = ferry.plan(model, inputs, loss_fn, card="rtx4090", budget="20GiB")
     print(plan)
-    with ferry.run(plan):
+    with ferry.execute(plan):
         loss = loss_fn(model(*inputs))
     loss.backward()
 
-The step is captured here, on fake tensors, and planned by the command `ferry` of this package.
+This module captures the step on fake tensors, and the command `ferry` of this package plans it.
 """
 
 import collections.abc
@@ -21,33 +20,37 @@ import tempfile
 
 from . import _C, _built, batches, optimizers
 from .mismatch import Conditions, autocast_on, device_of
+from .old_names import renamed_value
 from .program import CaptureError
 from .sizes import size
 
 _PROGRAM = pathlib.Path(_built.__file__).with_name("bin") / "ferry"
 _OPTION = re.compile(
     "^--(budget|policy|optimizer|optimizer-implementation|microbatches|card):")
-# What an answer advises on the command line, as arguments of `plan`.
+# Options in the answers of the command; `plan` has arguments for them.
 _ADVICE = re.compile("--(policy|optimizer|optimizer-implementation) ([^ :,\n]+)")
+# The same of a capture's error.
+_ASSUME = re.compile("--assume (\\w+)")
 _ALLOCATOR = "--alloc-conf expandable_segments:True"
 _OUR_PART = "\nFor the largest batch that fits call torch_ferry.plan in Python."
 
-# What is compared where nobody asks for policies, and for "all"; and for a model that calls
-# `torch_ferry.checkpoint` as well.
+# The policies that are compared by default, and for "all". The RECOMPUTING ones are added if the
+# model calls `torch_ferry.checkpoint`.
 FIRST, FIRST_RECOMPUTING = ("keep", "offload", "best"), ("checkpoint",)
-POLICIES = ("keep", "offload", "prefetch", "budget", "best")
+POLICIES = ("keep", "offload", "prefetch", "offload-some", "best")
+OLD_POLICIES = {"budget": "offload-some"}
 RECOMPUTING = ("checkpoint", "checkpoint-nth", "checkpoint-offload", "mixed")
 
-# Of the exit codes of the command, those that are not our own fault.
+# Exit codes of the command that are not a fault of Ferry.
 _USAGE, _DOES_NOT_FIT, _RESOURCE_MISSING = 2, 3, 7
 
 
 class DoesNotFit(ValueError):
-    """No policy fits in the budget. The message says what is missing, what would help, each way
-    planned, and the largest batch that fits.
+    """No policy fits in the budget. The message says how much is missing, which changes would help
+    (each of them is planned), and the largest batch that fits.
 
-    `plan` is the Plan that needs least, with the table of all; it can be run all the same. None
-    where the step was beyond the simulator's own limits.
+    `plan` is the Plan that needs the least memory, with the table of all policies. It can still be
+    executed. It is None if the step exceeds the limits of the simulator.
     """
 
     def __init__(self, message, plan=None):
@@ -56,27 +59,29 @@ class DoesNotFit(ValueError):
 
 
 class Plan:
-    """What each policy needs and costs on a card, and the plan of the fastest that fits.
+    """A plan, with a table of what each policy needs and costs on a card.
 
-    `torch_ferry.run` executes it, `print` shows the table, and a notebook does so by itself.
+    The plan is that of the fastest policy that fits or, if none fits, of the one that needs the
+    least memory. `torch_ferry.execute` executes it. `print` shows the table, and a notebook shows
+    it by itself.
 
     rows     a dict for each policy, in the order of `policies`. Bytes: "device_peak_bytes"
-             (allocated), "device_reserved_bytes" (with fragmentation), "least_bytes" (the least
-             memory that it was seen to run in), "peak_bytes" (the peak, by kind),
-             "host_peak_bytes", "offloaded_bytes", "reloaded_bytes". Nanoseconds: "step_ns",
-             "compute_ns". "slowdown" is relative to keeping everything in unlimited memory,
-             "overlap" the share of copying that computing hides (None: no copies), "fits" whether
-             it fits, "hazards" the number of accesses that nothing puts in order
+             (allocated), "device_reserved_bytes" (with fragmentation), "least_bytes" (the smallest
+             memory in which it ran), "peak_bytes" (the peak, by kind), "host_peak_bytes",
+             "offloaded_bytes", "reloaded_bytes". Nanoseconds: "step_ns", "compute_ns". "slowdown"
+             is relative to keeping everything in unlimited memory, "overlap" is the fraction of the
+             copy time in which the device computes (None without copies), "fits" is True if it
+             fits in the budget, and "hazards" is the number of accesses that nothing puts in order
     policy   the policy whose plan this is
-    row      its row
+    row      the row of this policy
     program, card
-             their names
-    budget   device memory that it was planned for, in bytes
-    answer   what to use, what it costs, and why nothing faster fits: a sentence or two. Where
-             nothing fits: what is missing, and a line for each way that would help
-    text     the plan, as a file has it
+             the names of the program and of the card
+    budget   the device memory that it was planned for, in bytes
+    answer   what to use, what it costs, and why nothing faster fits. If nothing fits: what is
+             missing, and a line for each change that would help
+    text     the plan as the text of a plan file
     conditions
-             what the step ran under when it was planned: mode, autocast, dtypes, inputs
+             the conditions under which it was planned: mode, autocast, dtypes, inputs
     """
 
     conditions = None
@@ -88,18 +93,19 @@ class Plan:
         self.budget = table["budget_bytes"]
         self.answer = _in_python(table["answer"])
         self.text = text
-        self._carried_out = bool(table["next_steps"])  # else everything is kept, or nothing fits
+        self._carried_out = bool(table["next_steps"])  # False: everything is kept, or nothing fits
 
     @property
     def row(self):
         return next(row for row in self.rows if row["policy"] == self.policy)
 
     def save(self, path):
-        """Writes the plan to a file, for `torch_ferry.run`, `ferry train` and `ferry simulate`."""
+        """Writes the plan to a file. `torch_ferry.execute`, `ferry train` and `ferry simulate` read
+        it."""
         pathlib.Path(path).write_text(self.text, encoding="utf-8")
 
     def understood(self):
-        """As the core has it."""
+        """Returns the plan as an object of the C++ core."""
         return _C.Plan.parse(self.text, f"the plan of {self.program}")
 
     def __str__(self):
@@ -109,7 +115,8 @@ class Plan:
                             *(text.rjust(width) for text, width in zip(line[1:], widths[1:]))])
                  for line in cells]
         said = [self.answer] if self.answer else []
-        typed = ["with torch_ferry.run(plan): loss = …; then loss.backward()"] * self._carried_out
+        typed = (["with torch_ferry.execute(plan): loss = …; then loss.backward()"] *
+                 self._carried_out)
         return "\n".join([self._title(), "", *lines, "", f"planned: {self.policy}", *said, *typed])
 
     def __repr__(self):
@@ -128,44 +135,48 @@ class Plan:
 
 
 def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer="adamw",
-         optimizer_implementation=None, microbatches=1, device=None, name=None):
-    """Plans the training of `model` on a card: a `Plan`, for `torch_ferry.run`.
+         optimizer_implementation=None, microbatches=1, device=None, name=None, assume=()):
+    """Plans the training of `model` on a card. Returns a `Plan`, for `torch_ferry.execute`.
 
     The step is `loss_fn(model(*inputs)).backward()`, captured on fake tensors of the same shapes
-    and dtypes: nothing is computed or allocated (but what `torch_ferry.measured` says), and the
+    and dtypes. Nothing is computed or allocated, except what `torch_ferry.measured` lists. The
     model, its gradients and buffers, the inputs, other tensors and modules that the step uses, and
-    the random generators stay as they are, also where it raises. Capture under what training runs
-    under (`torch.autocast`, say), in the same mode (`model.train()`), and with inputs of the same
-    shapes: a plan names each saved tensor, and `run` raises `PlanMismatch` at the first that is
-    another.
+    the random generators stay as they are, also if the step raises.
+
+    Plan under the same conditions as the training: the same `torch.autocast`, the same mode
+    (`model.train()`), and inputs of the same shapes. A plan names each saved tensor, and a forward
+    under `execute` raises `PlanMismatch` at the first tensor that differs.
 
     model      a torch.nn.Module
-    inputs     its arguments: a tensor, a tuple of arguments, or a mapping of keywords
-    loss_fn    what makes a scalar of the module's output. It is part of the step: call it under
-               the guard as well
+    inputs     the model's arguments: a tensor, a tuple of arguments, or a mapping of keywords
+    loss_fn    a function that makes a scalar of the model's output. It is part of the step: call it
+               under the guard as well
     card       a shipped card ("rtx4090", "a100", "h100": `ferry hardware` lists them), or the path
                of a hardware file
-    budget     device memory that the training is to run in: bytes, or text such as "20GiB". By
-               default what the card leaves a process
-    policies   names of those that are compared, or one name; with one alone, its plan. By default
-               "keep", "offload" and "best", and of a model that calls `torch_ferry.checkpoint` also
-               "checkpoint", which recomputes these calls. "all" is also "prefetch" and "budget",
-               and "checkpoint-nth", "checkpoint-offload" and "mixed". "best" recomputes some of
-               these calls; of other models it recomputes any operators, and no module is edited
-    optimizer  whose state and step are part of the training: one of torch.optim, or "adamw",
-               "adam", "momentum", "sgd", None. ("adamw_torch_fused" is understood as well.)
+    budget     the device memory for the training: bytes, or text such as "20GiB". By default what
+               the card leaves for a process
+    policies   names of the policies to compare, or a single name, whose plan is returned. By
+               default "keep", "offload" and "best"; if the model calls `torch_ferry.checkpoint`
+               also "checkpoint", which recomputes these calls. "all" adds "prefetch" and
+               "offload-some", and for such a model "checkpoint-nth", "checkpoint-offload" and
+               "mixed". "best" recomputes some of these calls; for other models it recomputes any
+               operators, and no module is edited
+    optimizer  the optimizer whose state and step are part of the training: one of torch.optim, or
+               "adamw", "adam", "momentum", "sgd" or None. ("adamw_torch_fused" works as well.)
     optimizer_implementation
-               as torch.optim's: "foreach", "for-loop" or "fused"; by default the optimizer's own,
-               and where there is a name alone "fused", as of Hugging Face's Trainer
+               as in torch.optim: "foreach", "for-loop" or "fused". By default that of the
+               optimizer; for a name "fused", as in Hugging Face's Trainer
     microbatches
-               gradients are accumulated over so many forwards
-    device     where the step will run, for kernels save different tensors on a CPU and on a GPU:
-               "cpu" or "cuda"; where the model is by default
-    name       of the program, in the table; the class of the model by default
+               the number of forwards whose gradients are accumulated for one optimizer step
+    device     "cpu" or "cuda": the device on which the step will run, because kernels save
+               different tensors on a CPU and on a GPU. By default the device of the model
+    name       the name of the program in the table; by default the class of the model
+    assume     assumptions about values that a capture does not know: "zeros", "balanced". The error
+               of a step that needs one names it
 
-    Raises ValueError for a card, a budget or a policy that is none, `DoesNotFit` (a ValueError)
-    where no policy fits in the budget, `torch_ferry.capture.CaptureError` for a step that cannot be
-    captured, and RuntimeError where the command was not built with the package.
+    Raises ValueError for an unknown card or policy or an unreadable budget, `DoesNotFit` (a
+    ValueError) if no policy fits in the budget, `torch_ferry.capture.CaptureError` if the step
+    cannot be captured, and RuntimeError if the package was built without the command.
     """
     import torch
     from . import capture
@@ -184,19 +195,29 @@ def plan(model, inputs, loss_fn, *, card, budget=None, policies=None, optimizer=
         if size != batch:
             some = batches.cut(inputs, batch, size)
             loss = batches.cut_function(loss_fn, batch, size)
-        return capture.capture(model, some, loss, name=name or type(model).__name__,
-                               device=device, capability=request.capability)
+        try:
+            return capture.capture(model, some, loss, name=name or type(model).__name__,
+                                   device=device, capability=request.capability, assume=assume)
+        except CaptureError as error:
+            error.args = (_ASSUME.sub(r'assume=["\1"]', str(error)),)
+            raise
 
     return request.planned(captured, batch, conditions)
 
 
+def _names(policies):
+    if isinstance(policies, str):
+        policies = (policies,)
+    return policies and tuple(renamed_value("policy", each, OLD_POLICIES) for each in policies)
+
+
 class Request:
-    """What is asked of the command, understood before a step is captured, which takes longer."""
+    """The options of a plan, checked before a step is captured, because a capture takes longer."""
 
     def __init__(self, card, budget, policies, optimizer, implementation, microbatches,
                  clips=False):
         self.card, self.capability = os.fspath(card), _capability(_hardware(os.fspath(card)))
-        self.policies = (policies,) if isinstance(policies, str) else policies
+        self.policies = _names(policies)
         _check_names(self.policies)
         optimizer, implementation = optimizers.understood(optimizer, implementation)
         self.options = [f"--card={self.card}", "--no-modules"]
@@ -209,25 +230,28 @@ class Request:
         self.options += ["--clip-grad-norm"] * clips
 
     def planned(self, captured, batch, conditions):
-        """The Plan of the step `captured()`, a program. Where nothing fits it is captured with
-        fewer samples than `batch`, too, as `captured(size)`."""
+        """Returns the Plan of the step; `captured()` captures it and returns a program.
+
+        If nothing fits, it also captures the step with fewer samples than `batch`, by
+        `captured(size)`, and raises DoesNotFit."""
         program = captured()
-        if "checkpoints" in program.about:  # which recompute in any case, and hide what they save
+        if "checkpoints" in program.about:  # they always recompute, and hide what they save
             raise CaptureError(
-                "the model calls torch.utils.checkpoint, and a plan cannot say which of these "
-                "calls are recomputed as it runs: call torch_ferry.checkpoint in its place; of a "
-                "Hugging Face model, torch_ferry.transformers.use_checkpoint(model) does so")
+                "the model calls torch.utils.checkpoint, and a plan cannot control which of these "
+                "calls are recomputed: call torch_ferry.checkpoint in its place; for a Hugging "
+                "Face model, torch_ferry.transformers.use_checkpoint(model) does that")
         policies = _policies(self.policies, program)
         with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:
             step, out = pathlib.Path(folder, "step.jsonl"), pathlib.Path(folder, "plan.json")
             program.write(step)
-            # The allocator of this process is set already: no plan for another one.
+            # The allocator options of this process are fixed, so a plan must not change them.
             code, table, said = _ferry("plan", step, *self.options, "--no-expandable",
                                        "--policy=" + ",".join(policies), "--json", "-o", out)
             made = Plan(table, out.read_text(encoding="utf-8")) if out.exists() else None
         if made:
             made.conditions = conditions
-        if code == _DOES_NOT_FIT and not (made and made.row["fits"]):  # or it saves nothing
+        # The code also means that the plan saves nothing.
+        if code == _DOES_NOT_FIT and not (made and made.row["fits"]):
             if not made:
                 raise DoesNotFit(said)
             parts = [f"{made.program} on {made.card}: {made.answer}",
@@ -236,13 +260,13 @@ class Request:
         return made
 
     def _largest_batch(self, captured, batch, made):
-        """A sentence; "" where the step has no batch."""
+        """Returns a sentence about the largest batch that fits; "" if the step has no batch."""
         if not batch or batch == 1:
             return ""
         try:
             size, needed = batches.largest(lambda count: self._least(captured(count)), batch,
                                            made.row["least_bytes"], made.budget)
-        except Exception as error:  # it is no answer to what was asked
+        except Exception as error:  # not what the user asked for, so the sentence only reports it
             return ("The largest batch was not found: with fewer samples the step raised "
                     f"{type(error).__name__}: {_first_line(error)}")
         if not size:
@@ -250,7 +274,7 @@ class Request:
         return f"The largest batch that fits is {size} of these {batch}: it needs {_bytes(needed)}."
 
     def _least(self, program):
-        """What the policies that save most need, and whether one of them fits."""
+        """Returns the bytes that the most saving policy needs, and True if one policy fits."""
         policies = ["offload"] + ["checkpoint-offload"] * _calls_checkpoint(program)
         with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:
             step = pathlib.Path(folder, "step.jsonl")
@@ -265,16 +289,16 @@ def _first_line(error, most=200):
 
 
 def _hardware(card):
-    """What `ferry hardware` has of it."""
+    """Returns what `ferry hardware --json` prints for a card."""
     return _ferry("hardware", "--json", "--", card)[1]["hardware"][0]
 
 
 def _check_names(policies):
-    """Raises what the command says of a name that is no policy's, before a step is captured."""
+    """Raises the command's error for an unknown policy, before a step is captured."""
     if policies is None:
         return
     try:
-        # It looks at names before it looks for the program.
+        # The command checks the names before it looks for the program.
         _ferry("simulate", "no.jsonl", "--card=h100", "--policy=" + ",".join(policies))
     except ValueError as error:
         if str(error).startswith("policy:"):
@@ -282,7 +306,7 @@ def _check_names(policies):
 
 
 def _capability(hardware):
-    """(9, 0) of the number that JSON has; None where the card's file says none."""
+    """Returns (9, 0) for the number 90 in the JSON; None if the card's file has none."""
     return divmod(hardware["compute_capability"], 10) if hardware["compute_capability"] else None
 
 
@@ -305,7 +329,7 @@ def _policies(asked, program):
 
 
 def _in_python(answer):
-    """What the command says, with arguments in place of its options."""
+    """Returns the command's answer with arguments of `plan` in place of options."""
     answer = answer.replace(_OUR_PART, "").replace(
         _ALLOCATOR, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment")
     names = {"policy": "policies", "optimizer-implementation": "optimizer_implementation"}
@@ -313,18 +337,18 @@ def _in_python(answer):
 
 
 def _ferry(*arguments):
-    """The exit code of the command, 0 or that nothing fits; what it printed, of JSON; and what it
-    said. Raises what it says for the other codes."""
+    """Runs the command. Returns (code, JSON, messages): its exit code, which is 0 or that nothing
+    fits, the JSON that it printed, and its messages. Other exit codes raise with the messages."""
     if not _PROGRAM.exists():
         raise RuntimeError(
-            f"there is no command `ferry` in this torch_ferry ({_PROGRAM}): what it needs was not "
-            "there when the package was built. In its source tree, `pip install -v "
-            "--no-build-isolation .` names the packages")
+            f"there is no command `ferry` in this torch_ferry ({_PROGRAM}): packages that it needs "
+            "were missing when torch_ferry was built. In the source tree, `pip install -v "
+            "--no-build-isolation .` names these packages")
     with subprocess.Popen([_PROGRAM, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, encoding="utf-8", errors="replace") as program:
         try:
             printed, complained = program.communicate()
-        except BaseException:  # Ctrl-C: subprocess.run would not wait for the end of what it kills
+        except BaseException:  # such as Ctrl-C; subprocess.run would kill it and not wait
             program.kill()
             program.wait()
             raise
@@ -334,7 +358,7 @@ def _ferry(*arguments):
         is_json = "--json" in arguments and printed
         return code, json.loads(printed) if is_json else None, said
     if code == _USAGE:
-        raise ValueError(_OPTION.sub(r"\1:", said))  # options are arguments here, named alike
+        raise ValueError(_OPTION.sub(r"\1:", said))  # arguments have the names of the options
     if code == _RESOURCE_MISSING:
         raise OSError(said)
     raise RuntimeError(said or f"the command `ferry` ended with {code}")
@@ -345,10 +369,10 @@ _HEAD = ("policy", "needs", "allocated", "reserved", "host", "step", "slowdown",
 
 
 def _cells(row):
-    """Of a row, as `ferry plan` prints them."""
+    """Returns the cells of a row as `ferry plan` prints them."""
     def number(value):
         return "-" if value is None else f"{value:.3f}"
-    if row["errors"]:  # what is of a part of the training is not told
+    if row["errors"]:  # the training did not end, so there are no numbers for it
         return (row["policy"], *["-"] * 7, "failed", str(row["hazards"]))
     fits = "useless" if row["useless"] else "yes" if row["fits"] else "no"
     needs = "-" if row["least_bytes"] is None else _bytes(row["least_bytes"])
@@ -372,7 +396,7 @@ def _time(ns):
 
 
 def _scaled(value, step, units):
-    """Three digits, in the largest unit that it reaches."""
+    """Returns the value with three digits, in the largest unit that it reaches."""
     reached = 0
     while reached + 1 < len(units) and value >= step ** (reached + 1):
         reached += 1

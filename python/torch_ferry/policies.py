@@ -1,10 +1,11 @@
-"""What `checkpoint(policy=…)` may be, brought to what the core takes: the dispatcher's names of ops
-with "save", "offload" or "recompute", or a function that returns one of these.
+"""Converts `checkpoint(policy=…)` to what the core takes.
 
-An op may be named as people name it: "mm", "aten::mm", "aten.mm.default", torch.ops.aten.mm, or
-an overload of it. What becomes of it may be PyTorch's CheckpointPolicy. Of a policy by op it is
-told, once, which of its ops did not run in its first call: a Linear with a bias runs aten::addmm,
-and a policy of aten::mm saves nothing there.
+The core takes a dict from operators, by the dispatcher's names, to "save", "offload" or
+"recompute", or a function that returns one of these. A user may name an operator "mm", "aten::mm",
+"aten.mm.default", torch.ops.aten.mm or an overload of it, and may use PyTorch's CheckpointPolicy.
+
+For a policy by operator, one warning names the operators that did not run in the first call: a
+Linear with a bias runs aten::addmm, so a policy for aten::mm saves nothing there.
 """
 
 import difflib
@@ -14,26 +15,26 @@ import warnings
 import torch
 
 _CHOICES = {"save": "save", "keep": "save", "offload": "offload", "recompute": "recompute"}
-_tried = set()  # policies by op whose first call was looked at
+_tried = set()  # policies by operator that have had their first call
 
 
 def understood(policy):
-    """As the core takes it: a dict, a function or None; TypeError or ValueError says what is none.
-    """
+    """Returns the policy as the core takes it: a dict, a function or None. Raises TypeError or
+    ValueError if it is no policy."""
     if policy is None:
         return None
     if isinstance(policy, (list, tuple, set, frozenset)):
         policy = {op: "save" for op in policy}
     if isinstance(policy, dict):
-        return {_op(op): _choice(choice, f"of {op}") for op, choice in policy.items()}
+        return {_op(op): _choice(choice, f"for {op}") for op, choice in policy.items()}
     if callable(policy):
         return functools.partial(_asked, policy)
-    raise TypeError("policy: expected a dict of ops, a list of ops to save, or a function of an "
-                    f"op's name and number; got {policy!r}")
+    raise TypeError("policy: expected a dict of operators, a list of operators to save, or a "
+                    f"function of an operator's name and call number; got {policy!r}")
 
 
 def _asked(policy, op, index):
-    return _choice(policy(op, index), f"for {op}, from the policy's function")
+    return _choice(policy(op, index), f"for {op} from the policy function")
 
 
 def _choice(choice, where):
@@ -49,13 +50,14 @@ def _choice(choice, where):
 
 
 def _op(op):
-    """The dispatcher's name: of torch.ops.aten.mm.default it is "aten::mm"."""
+    """Returns the dispatcher's name, such as "aten::mm" for torch.ops.aten.mm.default."""
     if isinstance(op, torch._ops.OpOverloadPacket):
         op = op._qualified_op_name
     elif isinstance(op, torch._ops.OpOverload):
         op = op.name()
     if not isinstance(op, str):
-        raise TypeError(f"policy: expected the name of an op or torch.ops.aten.…; got {op!r}")
+        raise TypeError("policy: expected the name of an operator or torch.ops.aten.…; got "
+                        f"{op!r}")
     return _named(op)
 
 
@@ -74,13 +76,13 @@ def _named(text):
         return f"{space}::{packet}" + (f".{overload}" if overload else "")
     every = {each.partition(".")[0] for each in torch._C._dispatch_get_all_op_names()}
     near = difflib.get_close_matches(f"{space}::{packet}", sorted(every), n=1)
-    raise ValueError(f"policy: there is no op {text!r}"
+    raise ValueError(f"policy: there is no operator {text!r}"
                      + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
 def first_call(policy):
-    """(the policy, what is to be called after the call): looks at the first call of a policy by op,
-    and warns of those ops that did not run in it."""
+    """Returns (policy, function). In the first call of a policy by operator, the returned policy
+    notes which operators run, and the function, called afterwards, warns about the others."""
     if not isinstance(policy, dict):
         return policy, None
     known = frozenset(policy.items())
@@ -88,8 +90,9 @@ def first_call(policy):
         return policy, None
     _tried.add(known)
     if "offload" in policy.values() and _hooks_around() is None:
-        warnings.warn('policy: "offload" gives a tensor to the guard around the call, and there is '
-                      "none: it is kept. Put `with torch_ferry.offload():` around", stacklevel=3)
+        warnings.warn('policy: "offload" passes tensors to the guard around the call, and there is '
+                      "none: they are kept. Put `with torch_ferry.offload():` around the call",
+                      stacklevel=3)
     ran = {}
 
     def asked(op, index):
@@ -104,7 +107,7 @@ def _hooks_around():
 
 
 def _tell(missing, ran):
-    if not ran:  # a plan, or a call without gradients: nobody asked
+    if not ran:  # under a plan, or without gradients, the policy is not asked
         return
     for op in missing:
         base = op.partition(".")[0].rpartition("::")[2]

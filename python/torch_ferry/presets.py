@@ -1,12 +1,12 @@
-"""The models that a word names. Each gives (module, inputs, loss function, about) on fake tensors.
+"""The presets: models by name. Each gives (module, inputs, loss function, about) on fake tensors.
 
-The shapes are the published ones; no weights are needed. Language models' loss is their own: causal
-language modelling on labels, in float32. Dropout is 0 unless asked for: published fine-tuning
-recipes train without it, and a program without random numbers is the simpler one. Where layers
-repeat each other a few of them stand for all (`about` says how many). Qwen3-8B's loss is the mean
-of one token's logits, as in the published measurement that it is for (docs/planning.md). The U-Net
-is ours (unet.py), for its long skips; the "tokens" of models of images are the image's height and
-width.
+The shapes are the published ones, and no weights are needed. Language models have their own loss:
+causal language modelling on labels, in float32. Dropout is 0 by default, because published
+fine-tuning recipes train without it, and a program without random numbers is simpler. If the layers
+of a model are alike, a few of them may stand for all (`about` says how many). The loss of Qwen3-8B
+is the mean of one token's logits, as in the published measurement that it is compared with
+(docs/reference/policies.md). The U-Net is our own (unet.py); it has long skips. For models of
+images, "tokens" is the height and the width of the image.
 """
 
 import torch
@@ -30,13 +30,14 @@ IMAGES = ("resnet50", "unet", "vit-b16")
 
 
 def build(name, batch=None, tokens=None, dtype="bf16", dropout=0.0):
-    """To be called under a FakeTensorMode."""
+    """Returns (module, inputs, loss function, about) of a preset; call it under a FakeTensorMode.
+    """
     model, *defaults = MODELS[name]
     batch, tokens = batch or defaults[0], tokens or defaults[1]
     about = {"model": model, "batch": str(batch), "dtype": dtype}
     if name in IMAGES:
         if dropout and name != "vit-b16":
-            raise ValueError(f"{name} has no dropout")
+            raise ValueError(f"dropout: {name} has no dropout")
         about["image"] = f"3x{tokens}x{tokens}"
     if name == "unet":
         return *unet.build(batch, tokens, DTYPES[dtype]), about

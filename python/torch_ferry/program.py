@@ -1,8 +1,8 @@
-"""A program file in Python: the same lines that formats/PROGRAM.md describes.
+"""Reads and writes program files in Python. formats/PROGRAM.md describes the lines.
 
-Statements, globals and signatures stay the plain dicts of their lines, so that reading and writing
-are one json call a line; `torch_ferry.check` says whether they make sense together. Standard
-library only: what reads programs needs no torch.
+Statements, globals and signatures stay the plain dicts of their lines, so reading and writing are
+one json call for each line. `torch_ferry.check` checks that the lines fit together. Both use the
+standard library only: to read programs you need no torch.
 """
 
 import json
@@ -19,20 +19,20 @@ ITEM_BYTES = {
 
 
 class ProgramError(Exception):
-    """A file that is no program, or a program that contradicts itself."""
+    """The file is not a program, or the program contradicts itself."""
 
 
 class WriteError(OSError):
-    """No file can be written at a path; the message says which, and why."""
+    """A file cannot be written; the message says which file, and why."""
 
 
 class CaptureError(Exception):
-    """A step cannot be captured; the message says why."""
+    """The step cannot be captured; the message says why."""
 
 
 @dataclass
 class Code:
-    """One code: `signature` is its own line, `statements` the lines after it."""
+    """One code: `signature` is its own line, and `statements` are the lines after it."""
 
     signature: dict
     statements: list = field(default_factory=list)
@@ -47,6 +47,8 @@ class Code:
 
 @dataclass
 class Program:
+    """A program: its name, texts about it, and the lines of its globals and codes."""
+
     name: str
     about: dict = field(default_factory=dict)
     globals: list = field(default_factory=list)
@@ -70,7 +72,7 @@ class Program:
         return "".join(json_line(line) for line in self.lines())
 
     def write(self, path):
-        """Writes the file whole or not at all: a neighbour first, then a rename."""
+        """Writes the program to a file, whole or not at all. Raises WriteError."""
         path = os.fspath(path)
         handle, temporary = _neighbour(path)
         try:
@@ -82,7 +84,7 @@ class Program:
             os.umask(umask)
             os.chmod(temporary, 0o666 & ~umask)
             os.replace(temporary, path)
-        except OSError as error:  # the disk is full, say
+        except OSError as error:  # for example, the disk is full
             os.unlink(temporary)
             raise WriteError(f"cannot write {path}: {error.strerror}") from error
         except BaseException:
@@ -91,7 +93,7 @@ class Program:
 
 
 def _neighbour(path):
-    """A new file beside `path`, open, and its name."""
+    """Opens a new file beside `path`. Returns its handle and its name."""
     if os.path.exists(path) and not os.path.isfile(path):  # the rename would replace a device
         raise WriteError(f"cannot write {path}: not a regular file")
     try:
@@ -101,7 +103,7 @@ def _neighbour(path):
 
 
 def check_writable(path):
-    """Raises WriteError where write(path) would: before the work whose result is to go there."""
+    """Raises WriteError if write(path) would fail. Call it before long work for this file."""
     handle, temporary = _neighbour(os.fspath(path))
     os.close(handle)
     os.unlink(temporary)
@@ -112,7 +114,7 @@ def json_line(line):
 
 
 def load(path):
-    """Reads a program file; ProgramError names the file and the line."""
+    """Reads a program file. Raises ProgramError, with the file and the line."""
     program = None
     try:
         with open(path, encoding="utf-8") as file:
@@ -164,7 +166,7 @@ def contiguous_strides(shape):
 
 
 def type_fields(dtype, shape, strides=None, offset=0):
-    """The keys of a type, without those that a contiguous tensor does not need."""
+    """Returns the keys of a tensor type, without those that a contiguous tensor does not need."""
     fields = {"dtype": dtype, "shape": list(shape)}
     if strides is not None and list(strides) != contiguous_strides(shape):
         fields["strides"] = list(strides)
@@ -174,7 +176,7 @@ def type_fields(dtype, shape, strides=None, offset=0):
 
 
 def end_bytes(fields):
-    """The bytes of its storage that a type reaches, from the storage's start."""
+    """Returns the offset in bytes, within its storage, of the end of a tensor of this type."""
     shape = fields["shape"]
     if 0 in shape:
         return 0

@@ -1,7 +1,7 @@
-"""How far a long capture is: one line on stderr where that is a terminal, gone at the end.
+"""Shows the progress of a long capture in one line on stderr, which is erased at the end.
 
-Nothing is printed to a pipe, and nothing in the first two seconds. The line counts operators while
-a step is recorded: how many there will be is not known before.
+Nothing is printed if stderr is not a terminal, and nothing in the first two seconds. The line
+counts the operators of the step that were recorded; their total is not known before the end.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ class Line:
         self.next, self.drawn = now + PAUSE_S, True
 
     def clear(self):
-        """To be called before anything else is printed."""
+        """Erases the line. Call it before anything else is printed."""
         if self.drawn:
             self.out.write("\r\033[K")
             self.out.flush()
@@ -38,7 +38,7 @@ _line = None
 
 @contextlib.contextmanager
 def shown():
-    """While this lasts, operators are counted on the terminal."""
+    """A context in which recorded operators are counted on the terminal."""
     global _line
     _line = Line(sys.stderr)
     try:

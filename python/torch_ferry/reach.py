@@ -1,8 +1,8 @@
-"""What a user's objects can get at: themselves, what they hold, and what their code names.
+"""Finds the objects that a user's objects can reach: what they hold, and what their code names.
 
-Code reaches its closure, its defaults and, of its module's globals, those whose names it has. Code
-of installed packages reaches no globals here: a library's would lead through all of it. What
-hangs on Python's modules and on classes of packages is left alone for the same reason.
+Code reaches its closure, its defaults, and those globals of its module that it names. Globals of
+installed packages are not followed, because they would lead through the whole library. Python's
+modules and classes of packages are not followed for the same reason.
 """
 
 import functools
@@ -17,25 +17,25 @@ _NOTHING = (str, bytes, int, float, complex, type(None), torch.Tensor, torch.Gen
 
 
 def reached(*roots):
-    """Each object once, tensors and generators included."""
+    """Yields each object that `roots` reach once, tensors and generators included."""
     seen, todo = {}, [*roots]
     while todo:
         each = todo.pop()
         if id(each) in seen:
             continue
-        seen[id(each)] = each  # alive, or its id would be another's
+        seen[id(each)] = each  # stays alive, so that no other object gets its id
         yield each
         todo += _next(each)
 
 
 def modules():
-    """What the Python modules that are not installed hold, of those that are imported."""
+    """Returns the contents of the imported Python modules that belong to no installed package."""
     return [vars(module) for name, module in [*sys.modules.items()]
             if isinstance(module, types.ModuleType) and not _is_packaged(name)]
 
 
 def _next(each):
-    kind = type(each)  # never isinstance: a proxy would be asked what it stands for
+    kind = type(each)  # not isinstance, which would ask a proxy for the class of its target
     if issubclass(kind, types.FunctionType):
         cells = [cell for cell in each.__closure__ or () if _is_filled(cell)]
         return [*(cell.cell_contents for cell in cells), *(each.__defaults__ or ()),
@@ -73,7 +73,7 @@ def _named(function):
 
 @functools.cache
 def _is_packaged(module):
-    """Whether the Python module of this name is installed: of a package, or Python's own."""
+    """Returns True if the module of this name belongs to an installed package or to Python."""
     place = getattr(sys.modules.get(module), "__file__", None) or ""
     return module == "builtins" or "site-packages" in place or place.startswith(
         (sys.base_prefix + "/lib", str(torch.__path__[0])))

@@ -1,12 +1,12 @@
-"""Functions that read a tensor's memory, which a fake tensor does not have.
+"""Replaces functions that read the memory of a tensor, which a fake tensor does not have.
 
-`tolist`, `torch.tensor` of tensors and what numpy asks for do so from Python. In C++ some functions
-that PyTorch makes of others do, before any operator is called: the lengths of CTC's loss, the
-batches of packed sequences, the places of `tensor_split`. Here they are given the values that are
-known. Where none are, the step is refused with its line (asking.py).
+`tolist`, `torch.tensor` of tensors and numpy's conversions read it from Python. Some composite
+functions of PyTorch read it in C++ before they call an operator: the lengths of CTC's loss, the
+batch sizes of packed sequences, the positions of `tensor_split`. Here these functions get the known
+values. If the values are not known, the step is rejected with its line (asking.py).
 
-Some of these functions call other operators where a tensor is of a subclass, as fake ones are. Here
-they call those that they call in training.
+Some of these functions call other operators if a tensor is of a subclass, as fake tensors are. Here
+they call the operators that they call in training.
 """
 
 import functools
@@ -46,14 +46,15 @@ def _dlpack(func, tensor, *args, **kwargs):
 
 
 def _format(func, tensor, spec):
-    """Of a number as the number's. What is not known is not asked for without a format."""
+    """Formats a tensor of one number like the number. Without a format, no unknown value is read.
+    """
     if tensor.dim() or not spec and value_of(tensor) is None:
         return func(tensor, spec)
     return tensor.item().__format__(spec)
 
 
 def _tensor(func, data, *args, dtype=None, **kwargs):
-    """Of tensors in lists."""
+    """Makes a tensor of lists that contain tensors."""
     if isinstance(data, (list, tuple)) and any(map(_is_fake, leaves := tree_leaves(data))):
         if dtype is None:
             dtype = functools.reduce(torch.promote_types, map(_dtype, leaves))
@@ -74,15 +75,16 @@ def _ctc_loss(func, *args, **kwargs):
 
 
 def _recurrent(func, data, second, *args, **kwargs):
-    """Of a packed sequence the second is how many rows each step has; else the first state."""
+    """Runs a recurrent layer. For a packed sequence, `second` has the number of rows of each step;
+    otherwise it is the first state."""
     if isinstance(second, torch.Tensor) and not second.is_floating_point():
         second = known(second, func.__name__)
     return func(data, second, *args, **kwargs)
 
 
 def _pad_packed_sequence(func, data, batch_sizes, batch_first, padding_value, total_length):
-    """Step by step as aten/src/ATen/native/PackedSequence.cpp, whose lengths are written there
-    without an operator."""
+    """Does step by step what aten/src/ATen/native/PackedSequence.cpp does. That function writes
+    the lengths without calling an operator."""
     sizes = known(batch_sizes, "pad_packed_sequence").tolist()
     steps = max(total_length, len(sizes)) if total_length > 0 else len(sizes)
     if 0 < total_length < len(sizes):
@@ -115,7 +117,7 @@ def _one_hot(func, tensor, num_classes=-1):
     if tensor.numel() == 0:
         return func(tensor, num_classes)
     if tensor.device.type == "cpu":
-        tensor.min()  # that none is below 0; and none too large, below
+        tensor.min()  # PyTorch checks that none is negative; `max` below, that none is too large
     if num_classes == -1:
         num_classes = int(tensor.max().item()) + 1
     elif tensor.device.type == "cpu":

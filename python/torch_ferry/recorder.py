@@ -1,8 +1,8 @@
-"""Records one step: from the first forward to the end of its backward.
+"""Records one step, from the first forward to the end of its backward.
 
-`listening` is entered once, around whatever makes the tensors of the step, for PyTorch's modes must
-nest; between `forward_of` and `backward` all that happens is the step's. Then `program` makes a
-program of it.
+Enter `listening` once, around all code that makes tensors of the step, because PyTorch's modes must
+nest. All that happens between `forward_of` (or `begin`) and the end of `backward` belongs to the
+step. Then `program` makes a program of it.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ from .twins import Twins
 
 class Recorder:
     def __init__(self, mode, device, moves=False):
-        """`moves`: Python's own tensors are taken to the device, as the module was."""
+        """`moves`: real tensors of the script are moved to the device, like the module."""
         self.mode, self.device = mode, device
         self.trace = Trace(mode, device, moves)
-        self.fixed = []  # (kind, name, tensor) of what is there before the step
+        self.fixed = []  # (kind, name, tensor) of the tensors that exist before the step
         self.compiled = compiled.Regions(self.trace)
         self._kept = None
         self._hooks = contextlib.ExitStack()
@@ -50,17 +50,17 @@ class Recorder:
     def _kernels(self):
         return kernels.of_cpu() if self.device == "cpu" else kernels.picked()
 
-    # The step.
+    # The methods that record the step.
 
     def begin(self, module, inputs, others=()):
-        """The step begins, as `module` is about to be called. `others`: parameters besides its
-        own."""
+        """Begins the step: `module` is about to be called. `others` are parameters that it does
+        not have."""
         gc.collect()
-        if gc.isenabled():  # or a cycle's tensors would die whenever the collector happens to run
+        if gc.isenabled():  # otherwise tensors in cycles would die at arbitrary times
             gc.disable()
             self._hooks.callback(gc.enable)
         self._hooks.enter_context(values_are_read())
-        self.fixed = [(kind, name, self.trace.fake(tensor))  # Python's own may be handed in as well
+        self.fixed = [(kind, name, self.trace.fake(tensor))  # an input may be a real tensor
                       for kind, name, tensor in fixed_tensors(module, inputs, others)]
         self.trace.begin(tensor for _, _, tensor in self.fixed)
         self._hooks.enter_context(self._module_boundaries(module))
@@ -71,7 +71,7 @@ class Recorder:
         yield
 
     def backward(self, loss, run):
-        """`run` makes the backward from this loss, the step's end."""
+        """Records the backward of this loss, which `run` runs. The step ends with it."""
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             raise CaptureError("expected the loss function to return a tensor of one element")
         if loss.grad_fn is None:
@@ -97,12 +97,12 @@ class Recorder:
                  "device": self.device, "torch": torch.__version__.split("+")[0]}
         return check(lower(self.trace, table, self._kept, name, about))
 
-    # What is put around it.
+    # Contexts around the step.
 
     @contextlib.contextmanager
     def _no_backward_within(self):
-        """A backward before the step's own, or within it, is refused: the graph that it would make,
-        or take apart, is not told."""
+        """A context that rejects a backward before the step's own or inside it, because a capture
+        does not see the graph that such a backward makes or frees."""
         run_backward = torch.autograd._engine_run_backward
 
         def run(*arguments, **keywords):
@@ -137,7 +137,8 @@ class Recorder:
 
 @contextlib.contextmanager
 def values_are_read():
-    """Libraries that look no value of a fake tensor up, for it may have none, may do so here."""
+    """A context in which transformers reads the values of fake tensors, which it usually avoids
+    because they may have none."""
     found = sys.modules.get("transformers.utils.import_utils")
     if found is None or not hasattr(found, "is_fake_tensor"):
         yield
@@ -147,7 +148,7 @@ def values_are_read():
 
 
 def fixed_tensors(module, inputs, others):
-    """(kind, name, tensor) of everything that is there before the step."""
+    """Returns (kind, name, tensor) of all tensors that exist before the step."""
     fixed = [("parameter", name, tensor)
              for name, tensor in module.named_parameters(remove_duplicate=False)]
     fixed += [("buffer", name, tensor)

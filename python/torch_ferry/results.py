@@ -6,7 +6,7 @@ from .op_call import tensors_in
 
 
 class Results(TorchFunctionMode):
-    """So a branch of the graph that dies in forward is known, too."""
+    """A mode that notes the graph of each result, also of branches that die in forward."""
 
     def __init__(self, trace):
         super().__init__()

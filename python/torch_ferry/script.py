@@ -1,12 +1,13 @@
-"""Captures the first training step of a script, as it is: `python train.py`, on fake tensors.
+"""Captures the first training step of an unmodified script, `python train.py`, on fake tensors.
 
-The script runs as it would on a GPU, and computes nothing. Its step begins with the first call of a
-module in grad mode, and ends with the backward of its loss; then the script goes on to the first
-step of an optimizer, which is noted, with the backwards until then, and there it is ended. Numbers
-that it asks for outside the step are 0: it prints some, and a script that goes another way by them
-may have another step. The program says which lines asked.
+The script runs as on a GPU and computes nothing. The step begins with the first call of a module in
+grad mode, and ends with the backward of its loss. The script goes on to the first step of an
+optimizer, and is ended there. The program notes the optimizer and the number of backwards until
+then. Numbers that the script asks for outside the step, for example to print them, are 0. If the
+script branches on such a number, its real step may be another one. The program lists the lines that
+asked.
 
-Not seen: what several processes do (DataLoader's workers are none here).
+Only this process is captured. A DataLoader has no workers here.
 """
 
 import contextlib
@@ -32,11 +33,12 @@ OPTIMIZERS = {"Adam": "adam", "AdamW": "adamw", "SGD": "sgd"}
 
 
 class _Done(BaseException):
-    """All is known: the script ends."""
+    """Ends the script, because everything about its step is known."""
 
 
 class Script:
-    """A run of one; `program` and what plans it (`advice`) once it is done."""
+    """One run of a script. After `run`, `program` returns the program, and `advice` the command
+    that plans it."""
 
     def __init__(self, path, arguments, device, assume):
         self.path, self.arguments = path, arguments
@@ -44,7 +46,7 @@ class Script:
         self.recorder = Recorder(self.mode, device)
         self.optimizers, self.optimizer, self.implementation = [], None, None
         self.backwards = 0
-        self.clips, self.scales = False, False  # gradients, before that step
+        self.clips, self.scales = False, False  # True if gradients are, before the optimizer's step
         self._asked = self.mode.assumed
         self._depth = 0
 
@@ -55,8 +57,8 @@ class Script:
                 self._as_a_program(), contextlib.suppress(_Done):
             runpy.run_path(self.path, run_name="__main__")
         if not self.backwards:
-            raise CaptureError(f"{self.path} came to its end without a backward of what a module "
-                               "made")
+            raise CaptureError(f"{self.path} ended without a backward from the output of a module "
+                               "in train mode")
         return self
 
     def program(self, name):
@@ -71,7 +73,7 @@ class Script:
         return self.recorder.program(name, about)
 
     def advice(self, path):
-        """The command that plans the step as the script has it."""
+        """Returns the command that plans the step with the script's optimizer and options."""
         words = ["ferry plan", path]
         if self.optimizer in ("adam", "adamw", "sgd", "momentum"):
             words += ["--optimizer", self.optimizer, "--optimizer-implementation",
@@ -83,7 +85,7 @@ class Script:
         words += ["--clip-grad-norm"] * self.clips + ["--grad-scaler"] * self.scales
         return " ".join([*words, "--card CARD"])
 
-    # What is put around PyTorch.
+    # Contexts that replace functions of PyTorch.
 
     @contextlib.contextmanager
     def _around_modules(self):
@@ -112,8 +114,8 @@ class Script:
         if self.recorder.device != "cpu" and \
                 all(parameter.device.type == "cpu" for parameter in module.parameters()):
             raise CaptureError(
-                f"{asking_line()} calls a model that is on the CPU, and the capture is of a GPU: "
-                'expected the model and its batch on "cuda" (there need be none), or --device cpu')
+                f"{asking_line()} calls a model that is on the CPU, and the capture is for a GPU: "
+                'put the model and its batch on "cuda" (no GPU is needed), or use --device cpu')
         self.mode.assumed = self._asked
         others = [p for made in self.optimizers for group in made.param_groups
                   for p in group["params"]]
@@ -179,7 +181,8 @@ class Script:
 
     @contextlib.contextmanager
     def _as_a_program(self):
-        """`sys.argv` and `sys.path` as `python SCRIPT` has them; DataLoaders without workers."""
+        """A context with `sys.argv` and `sys.path` as in `python SCRIPT`, and without workers in
+        DataLoaders."""
         init = DataLoader.__init__
 
         def alone(loader, *args, **kwargs):

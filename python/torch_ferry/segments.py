@@ -1,10 +1,10 @@
-"""Calls of torch.utils.checkpoint in a capture: they run as they are, and are segments of the
-program, which a plan recomputes or keeps.
+"""Records the calls of torch.utils.checkpoint in a capture.
 
-Whoever calls it may have taken hold of `checkpoint` long ago (Hugging Face's
-`gradient_checkpointing_enable` does), so what is replaced is what it calls itself, for each of its
-two kinds. What a context_fn would keep is not told: a plan recomputes the whole of a call, or
-nothing of it.
+Each call runs without a recompute and becomes a segment of the program, which a plan recomputes or
+keeps. Callers may have kept a reference to `checkpoint` (Hugging Face's
+`gradient_checkpointing_enable` does). So the function that `checkpoint` itself calls is replaced,
+for each of its two kinds. What a context_fn would save is not recorded: a plan recomputes a whole
+call or nothing of it.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ from unittest import mock
 import torch
 from torch.utils import checkpoint as pytorch
 
-# What `checkpoint` calls for the kind that is not reentrant. Where PyTorch has the first (since
-# 2.14), the second only calls it. The arguments of both have the names "args" and "kwargs".
+# The function that `checkpoint` calls if it is not reentrant. In versions with the first name (2.14
+# and later), the second one only calls it. Both have arguments named "args" and "kwargs".
 NOT_REENTRANT = next(name for name in ("_checkpoint_without_reentrant_generator_impl",
                                        "_checkpoint_without_reentrant_generator")
                      if hasattr(pytorch, name))
@@ -39,7 +39,7 @@ def are_recorded(trace):
             with contextlib.ExitStack() as stack:
                 if _needs_gradient(args):
                     stack.enter_context(trace.segment(args, {}))
-                else:  # no gradient comes out of such a call, whatever it closes over
+                else:  # such a call gives no gradients, not even to what its function closes over
                     stack.enter_context(torch.no_grad())
                 return function(*args)
 

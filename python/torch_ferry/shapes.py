@@ -1,16 +1,16 @@
-"""The shapes of results that depend on the values of some arguments, where those are known.
+"""Computes the shapes of results that depend on the values of some arguments, if these are known.
 
-Of a call whose arguments are all known the result itself is (values.py). But CTC's loss keeps as
-much as its lengths say, whatever the probabilities are, and a mask that is known picks as many of
-any values. So each formula here looks at the values that tell the shape, and at no others.
+If all arguments of a call are known, its result is known too (values.py). But CTC's loss saves as
+much as its lengths say, whatever the probabilities are, and a known mask selects equally many
+elements of any tensor. So each formula here reads only the values that determine the shape.
 
-A formula takes the operator's arguments by name. It returns what the operator makes: tensors of
-meta, whose shapes and strides are meant, and real tensors, whose values are known as well; or None,
-where a value that it needs is not known. Where the result is to be on the CPU in any case, the real
-tensor is wrapped in `OnHost`. What eager refuses raises here what it raises there.
+A formula gets the arguments of the operator by name. It returns the results: meta tensors, of which
+only shapes and strides count, and real tensors, whose values are known as well. It returns None if
+it needs a value that is not known. A real tensor that has to be on the CPU in any case is wrapped
+in `OnHost`. A formula raises the errors that PyTorch raises.
 
-Not here: rows of `index`, whose masks become numbers (`ValueMode`); linalg_lstsq's residuals under
-the drivers that look at the rank of what they solve.
+Not here: `index`, whose masks are replaced by index tensors (`ValueMode`), and the residuals of
+linalg_lstsq for drivers that look at the rank of the matrix.
 """
 
 import torch
@@ -19,20 +19,20 @@ from torch.utils._python_dispatch import _disable_current_modes
 from .op_call import arguments_of
 
 aten = torch.ops.aten
-# Their shapes depend on values. Before 2.13 PyTorch's formula of them makes one element.
+# The shapes of these depend on values. Before 2.13 PyTorch's formula for them makes one element.
 UNTOLD = {"_unique"}
 
 
 class OnHost:
-    """A real tensor, whose fake is on the CPU wherever the arguments are."""
+    """Wraps a real tensor whose fake tensor is on the CPU, wherever the arguments are."""
 
     def __init__(self, tensor):
         self.tensor = tensor
 
 
 def made(func, args, kwargs, value_of):
-    """The (value or None) of a call that PyTorch cannot tell the shape of. `value_of`: the real
-    tensor that a fake one would be, None where that is not known."""
+    """Returns the results of a call whose shapes PyTorch cannot compute, or None. `value_of` gives
+    the real tensor with the values of a fake one, or None if they are not known."""
     formula = FORMULAS.get(func._overloadpacket.__name__)
     if formula is None:
         return None
@@ -42,7 +42,7 @@ def made(func, args, kwargs, value_of):
 
 
 def _meta(tensor, shape=None, dtype=None):
-    """One of the same strides, or of a shape of its own."""
+    """Returns a meta tensor with the shape and strides of `tensor`, or with the given shape."""
     dtype = dtype or tensor.dtype
     if shape is None:
         return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device="meta")

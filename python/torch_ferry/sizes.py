@@ -1,5 +1,8 @@
-"""Sizes in bytes, as every option takes them: a number, or text with a unit, as the command has it
-("64MiB", "20GB"; scenarios/units.cpp). Standard library only."""
+"""Reads sizes in bytes: a number, or a text with a unit ("64MiB", "20GB").
+
+All options of torch_ferry and of the command read sizes in this way (scenarios/units.cpp). Standard
+library only.
+"""
 
 import re
 
@@ -8,8 +11,8 @@ _UNITS = {"": 1, "B": 1, "kB": 10 ** 3, "KB": 10 ** 3, "MB": 10 ** 6, "GB": 10 *
 
 
 def size(value, name=None):
-    """Bytes: a number of them, or text such as "64MiB" or "1.5 GB". `name`: the option's, for the
-    error."""
+    """Returns a size in bytes. `value` is a number or a text such as "64MiB" or "1.5 GB". Raises
+    ValueError if it cannot be read; the message begins with `name`, the option."""
     if not isinstance(value, str):
         return int(value)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)

@@ -1,4 +1,4 @@
-"""The stream log of a training, for `ferry check`."""
+"""Writes the stream log of a training, for `ferry check`."""
 
 import os
 
@@ -6,22 +6,22 @@ from . import _C
 
 
 class stream_log:
-    """Writes down what every stream does, for `ferry check`, which judges its stream safety.
+    """Writes a stream log, in which `ferry check` finds hazards.
 
         with ferry.stream_log("run.jsonl"):
             with ferry.offload() as offload:   # made inside: its copies are in the log then
                 loss = model(x)
             loss.backward()
 
-    In the log are the ops that this thread runs meanwhile, with the backwards that it begins, each
-    with the bytes that it reads and writes; the blocks that the allocator hands out and takes back;
-    every copy, event and wait of the Offloads that are made inside.
+    The log has the operators that this thread runs in the block, and those of the backwards that it
+    begins, each with the bytes that it reads and writes. It also has the blocks that the allocator
+    gives out and takes back, and every copy, event and wait of the Offloads that are made inside.
 
-    path     the file. It appears at the end of the block, also where an exception ends it
-    device   what computes: "cpu", or "cuda"
+    path     the file. It is written at the end of the block, also after an exception
+    device   the device that computes: "cpu" or "cuda"
 
-    Raises OSError where the file cannot be written, and RuntimeError where a log is being written
-    already. An Offload that was made before the log raises RuntimeError when it is used inside.
+    Raises OSError if the file cannot be written, and RuntimeError if another log is being written.
+    An Offload that was made before the log raises RuntimeError if it is used inside.
     """
 
     def __init__(self, path, device="cpu"):

@@ -1,10 +1,10 @@
-"""What a program does, saves and costs, without running it.
+"""Prints what a program does, saves and costs, without running it.
 
     python -m torch_ferry.summary FILE [--depth N]
 
-Distinct saved bytes count each storage once, in whole, however many windows on it are saved; what
-a parameter holds is left out. A storage belongs to the module in which it was first saved. FLOPs of
-backward are those of the bodies, once per node.
+Saved bytes count each storage once and whole, even if several windows on it are saved. Storages of
+parameters are not counted. A storage belongs to the module that saved it first. The FLOPs of
+backward are those of the bodies, once for each node.
 """
 
 import argparse
@@ -18,7 +18,8 @@ from .program import ProgramError, end_bytes, load
 
 @dataclass
 class Saved:
-    """A storage that something saved: the op (or the global) that made it, and where."""
+    """A saved storage: the operator (or global) that made it, and the module that saved it first.
+    """
 
     source: str
     module: str
@@ -36,7 +37,7 @@ class Summary:
     saved_tensors: int = 0
     flops_forward: int = 0
     flops_backward: int = 0
-    storages: list = field(default_factory=list)  # Saved, in order
+    storages: list = field(default_factory=list)  # Saved objects, in the order of saving
 
     @property
     def activations(self):
@@ -47,7 +48,7 @@ class Summary:
         return sum(each.bytes for each in self.activations)
 
     def by_module(self, depth):
-        """{first `depth` parts of the module's path: (storages, bytes)}, in order."""
+        """Returns {first `depth` parts of the module's path: (storages, bytes)}, in order."""
         table = {}
         for each in self.activations:
             path = ".".join(each.module.split(".")[:depth]) or "(outside)"
@@ -57,7 +58,7 @@ class Summary:
 
 
 def summarize(program):
-    """Of the codes that are called; bodies count once for each of their nodes."""
+    """Returns the Summary of a program. A body counts once for each of its nodes."""
     summary = Summary()
     for code in program.codes:
         if code.kind != "body":
@@ -111,7 +112,7 @@ def _walk(program, code, summary):
 
 
 def merge_layers(table):
-    """Neighbours that differ in a number alone, and are equal in all else, in one row."""
+    """Merges neighbouring rows that are equal except for a number in their path."""
     rows = []
     for path, (storages, size) in table.items():
         general = re.sub(r"\d+", "*", path)
@@ -148,7 +149,8 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m torch_ferry.summary",
                                      description="What a program saves and costs.")
     parser.add_argument("path", metavar="FILE")
-    parser.add_argument("--depth", type=int, default=3, help="of module names; default 3")
+    parser.add_argument("--depth", type=int, default=3,
+                        help="how many parts of a module's path to show; default 3")
     options = parser.parse_args(arguments)
     try:
         program = check(load(options.path))

@@ -1,15 +1,15 @@
-"""What happened in one training step, as events. `torch_ferry.lower` makes a program of them.
+"""Records one training step as events. `torch_ferry.lower` makes a program of them.
 
-A tensor is seen as a `Ref`: a storage's number and a window on it. Storages are numbered as they
-come and forgotten as they die, so nothing here depends on an address. The trace keeps no tensor
-alive: a storage dies when the model drops it, and that is an event, too. So `pack` keeps only a
-description of what it is given, and `unpack` makes a fresh fake tensor.
+A tensor is recorded as a `Ref`: the number of a storage and a window on it. Storages are numbered
+as they appear and forgotten as they die, so nothing depends on an address. The trace keeps no
+tensor alive: a storage dies when the model drops it, and that is an event too. So `pack` keeps only
+a description of a tensor, and `unpack` makes a new fake tensor.
 
-Two things tell which node an event belongs to. In forward PyTorch counts nodes (the sequence
-number): the node under construction when something is packed is the last one counted, and a node
-was made before an event if its number is below the event's count. In backward a hook before and
-one after each node bound its body; what runs between nodes (the sum of gradients, AccumulateGrad)
-is not recorded: whoever interprets the program does it.
+Each event belongs to a node. In forward PyTorch counts nodes (the sequence number). The node under
+construction at a pack is the last one counted, and a node was made before an event if its number is
+below the event's count. In backward, a hook before each node and one after it mark its body. What
+runs between nodes (sums of gradients, AccumulateGrad) is not recorded, because whoever runs the
+program does it.
 """
 
 import contextlib
@@ -35,18 +35,18 @@ from .program import CaptureError
 LEAF = "torch::autograd::AccumulateGrad"
 sequence_number = torch._C._autograd._get_sequence_nr
 aten = torch.ops.aten
-# In place, and yet they write another argument whose version stays. What is not named as in place
-# counts no version at all.
+# Operators in place that also write another argument without counting its version. Operators that
+# are not named as in place count no version at all.
 LATE_IN_PLACE = ("rrelu_with_noise_",)
-# The parts that these make have versions of their own: a write to one concerns no other, though
-# they share a storage. A program counts versions by storage, so such writes are not told to it; and
+# The parts that these make share a storage but have versions of their own: a write to one does not
+# count for the others. A program counts versions by storage, so such writes are left out of it, and
 # no replay may make the storage again without them.
 UNSAFE = ("unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk")
 ZEROS = ("aten.new_zeros", "aten.zeros")
-# PyTorch's formulas of gradients write zeros in place, unless tensors are of a subclass, as fake
-# ones are (areAnyTensorSubclassLike).
+# PyTorch's backward formulas write to new zeros in place, but not for tensor subclasses such as
+# fake tensors (areAnyTensorSubclassLike). For each operator: the one in place.
 IN_PLACE = {
-    aten.index_put.default: aten._index_put_impl_.default,  # unchecked, for forward looked
+    aten.index_put.default: aten._index_put_impl_.default,  # without checks: forward made them
     aten.scatter_add.default: aten.scatter_add_.default,
     aten.scatter.src: aten.scatter_.src,
     aten.index_add.default: aten.index_add_.default,
@@ -62,13 +62,13 @@ class Ref(NamedTuple):
 
 
 class OpEvent(NamedTuple):
-    made: int  # nodes made before it
+    made: int  # how many nodes were made before it
     name: str
     inputs: list
     outputs: list
     writes: list
-    once: bool  # in forward: no replay runs it again
-    costs: dict  # as a line of a program says them
+    once: bool  # in forward: no replay may run it again
+    costs: dict  # keys of its line in a program
 
 
 class PackEvent(NamedTuple):
@@ -86,8 +86,8 @@ class SegmentEvent(NamedTuple):
     """A call of a checkpoint begins."""
     made: int
     name: str
-    arguments: list  # of Refs
-    behind: list  # (node, output number): the edges of these
+    arguments: list  # Refs
+    behind: list  # (node, output number): the edges of the arguments
 
 
 class DeathEvent(NamedTuple):
@@ -95,11 +95,11 @@ class DeathEvent(NamedTuple):
 
 
 class DropEvent(NamedTuple):
-    pack: int  # its node died without running
+    pack: int  # a pack whose node died without running
 
 
 class Node:
-    """A node of the graph: `edges` are None, a leaf's Ref, or (node, output number)."""
+    """A node of the graph. An edge is None, the Ref of a leaf, or (node, output number)."""
 
     def __init__(self, name, edges):
         self.name, self.edges = name, edges
@@ -114,13 +114,13 @@ class Body:
         self.saved = {}  # number of the pack → Ref
         self.results = []
         self.events = []
-        # Unpacked tensors. A node of C++ lets go of them as its formula ends, before PyTorch sums
-        # gradients to the shape of what was broadcast; a function of Python's may ask again.
+        # Unpacked tensors. A C++ node releases them at the end of its formula, before PyTorch sums
+        # gradients of broadcast inputs. A Python function may unpack them again.
         self.held = {} if is_pythons else WeakValueDictionary()
 
 
 class Packed:
-    """What autograd holds in place of a saved tensor."""
+    """The object that autograd holds in place of a saved tensor."""
 
     __slots__ = ("number", "ref", "bytes", "device", "_ferry_value", "_ferry_line",
                  "__weakref__")
@@ -133,31 +133,31 @@ class Packed:
 
 class Trace(TorchDispatchMode):
     def __init__(self, mode, device, moves):
-        """`moves`: Python's own tensors are taken to the device, as the module was."""
+        """`moves`: real tensors of the script are moved to the device, like the module."""
         super().__init__()
         self.mode, self.device, self.moves = mode, device, moves
         self.start = 0  # PyTorch's count of nodes when the step began
-        self.events = []  # of forward
-        self.sink = None  # where events go now; None: nowhere
+        self.events = []  # the events of forward
+        self.sink = None  # the list that takes events now, or None
         self.open = None  # (node, Body) while a node runs
-        self.storage_bytes = []  # by number
+        self.storage_bytes = []  # bytes of each storage, by its number
         self.bodies = {}  # node → Body
         self.nodes = {}  # node → Node
-        self.behind = {}  # node → the edges that it was about to have
+        self.behind = {}  # node → its edges, noted during its construction
         self.packs = []  # [node, Ref]
-        self.constants = []  # Refs of what was there before, but is no parameter, buffer or input
-        self.apart = set()  # storages in UNSAFE parts
-        self.leaves = {}  # storage → Ref, of what a gradient is accumulated for
+        self.constants = []  # Refs of other tensors from before: no parameter, buffer or input
+        self.apart = set()  # storages that an UNSAFE operator split
+        self.leaves = {}  # storage → Ref of a leaf that accumulates a gradient
         self.root = None  # the loss's (node, output number)
-        self.segments = 0  # checkpoints
-        self.foreign = False  # whether some are torch.utils.checkpoint's
+        self.segments = 0  # number of calls of checkpoints
+        self.foreign = False  # True if some are calls of torch.utils.checkpoint
         self._alive = {}  # address of a living storage → (number, weak reference)
         self._watches = {}
         self._moved = WeakTensorKeyDictionary()
-        self._lifted = None  # what the last call lifted
+        self._lifted = None  # the result of the last call, if that was lift_fresh
 
     def begin(self, fixed):
-        """The step begins; `fixed`: the tensors that are there."""
+        """Begins the step. `fixed` are the tensors that exist before it."""
         self.start = sequence_number()
         for tensor in fixed:
             self.ref(self.fake(tensor))
@@ -168,7 +168,7 @@ class Trace(TorchDispatchMode):
             return self._lift(func, *args)
         args, kwargs = tree_map_only(torch.Tensor, self.fake, (args, kwargs or {}))
         is_creation = func is aten._to_copy.default and args[0] is self._lifted
-        if func.namespace != "prim":  # which looks at the device
+        if func.namespace != "prim":  # these only look at the device
             self._lifted = None
         func, args = self._as_of_no_subclass(func, args)
         if self.sink is self.events and torch.is_grad_enabled():
@@ -179,13 +179,13 @@ class Trace(TorchDispatchMode):
         return result
 
     def _lift(self, func, tensor):
-        """What torch.tensor makes of numbers is on the host, and stays there where that was asked
-        for. Else the next call takes it to its device, and the two are one creation."""
+        """Makes the host tensor that torch.tensor makes of numbers. It stays there if the script
+        requested that. Otherwise the next call moves it, and the two calls are one creation."""
         self._lifted = func(self.mode.twin(tensor))
         return self._lifted
 
     def _as_of_no_subclass(self, func, args):
-        """The call that a formula of C++ makes where tensors are PyTorch's own."""
+        """Returns the call that a C++ formula would make here if the tensors were plain ones."""
         if func is aten.add.Tensor and adds_mask_in_place():
             return aten.add_.Tensor, args  # the mask
         if self.open is None or func not in IN_PLACE or self.open[1].is_pythons:
@@ -198,7 +198,7 @@ class Trace(TorchDispatchMode):
         return IN_PLACE[func], (*args, *unchecked)
 
     def fake(self, tensor):
-        """The step's own tensor for one of Python's, which is there before the step."""
+        """Returns the step's fake tensor for a real tensor that existed before the step."""
         if isinstance(tensor, FakeTensor):
             return tensor
         if not self.moves:
@@ -236,8 +236,8 @@ class Trace(TorchDispatchMode):
         progress.operator()
 
     def _packs_of_late_writes(self, name):
-        """Takes back what an op has saved, where the op fills that now and PyTorch counts no
-        version: it is saved with what the op writes there, as the hooks of a run do it
+        """Takes back the packs of an operator that saves a tensor before it fills it, without
+        counting a version. Such a tensor is packed after the operator, as the hooks of a run do
         (real/autograd/late_writes.h)."""
         packs = []
         if name.endswith("_") and name not in LATE_IN_PLACE or self.sink is not self.events:
@@ -248,7 +248,7 @@ class Trace(TorchDispatchMode):
         return packs
 
     def _on_device(self, inputs, written):
-        """Without those on the host, which take none of the device's memory."""
+        """Returns the arguments without tensors on the host, which use no device memory."""
         places = [at for at, tensor in enumerate(inputs) if tensor.device.type == self.device]
         return ([inputs[at] for at in places],
                 [number for number, at in enumerate(places) if at in written])
@@ -261,11 +261,12 @@ class Trace(TorchDispatchMode):
     def knows(self, tensor):
         if tensor.layout != torch.strided:
             raise CaptureError(f"{asking_line()} makes a tensor of {tensor.layout}, and a program "
-                               "has none: make a dense one")
+                               "has only dense tensors: make a dense one")
         return tensor.untyped_storage()._cdata in self._alive
 
     def known(self, tensor):
-        """The Ref of an argument; where forward meets a storage that nobody made, a constant's."""
+        """Returns the Ref of an argument. If no recorded call made its storage, it is a constant.
+        """
         is_new = not self.knows(tensor)
         ref = self.ref(tensor)
         if is_new and self.sink is self.events:
@@ -290,13 +291,13 @@ class Trace(TorchDispatchMode):
             self.sink.append(DeathEvent(number))
 
     def alive(self):
-        """Numbers of the storages that live now, in order."""
+        """Returns the numbers of the storages that are alive now, in order."""
         return sorted(number for number, _ in self._alive.values())
 
     # Saved tensors.
 
     def pack(self, tensor):
-        if self.sink is None:  # of no step
+        if self.sink is None:  # outside of the step
             return tensor
         tensor = self.fake(tensor)
         number = len(self.packs)
@@ -325,12 +326,13 @@ class Trace(TorchDispatchMode):
             body.saved[packed.number] = self.ref(tensor)
             return tensor
         if packed.number not in body.held:
-            raise CaptureError(f"{self.nodes[node].name} asks twice for what it saved")
+            raise CaptureError(f"{self.nodes[node].name} unpacks a saved tensor again after it "
+                               "released it, which cannot be captured")
         return body.held[packed.number]
 
     def _belongs(self, pack, node):
-        """The node that unpacks is the one that packed. CopySlices wraps a node made before it, and
-        runs as that one; any other node made later takes what was saved for another."""
+        """Checks that the node that unpacks is the one that packed. CopySlices wraps an earlier
+        node and runs in its place; any other later node takes what was saved for another."""
         if node > self.packs[pack][0] and self.nodes[node].name != "CopySlices":
             raise CaptureError(f"{self.nodes[node].name} unpacks what another node saved: a "
                                "checkpoint that is not torch.utils.checkpoint's cannot be captured")
@@ -351,7 +353,7 @@ class Trace(TorchDispatchMode):
 
     @contextlib.contextmanager
     def segment(self, args, kwargs):
-        """What runs in this context is a checkpoint of these arguments."""
+        """A context whose code is one call of a checkpoint with these arguments."""
         if not torch.is_grad_enabled() or self.sink is not self.events:
             yield
             return
@@ -372,7 +374,7 @@ class Trace(TorchDispatchMode):
     # The graph.
 
     def note(self, function):
-        """Takes down the graph from here backward: every node once."""
+        """Records the graph behind this node, each node once."""
         todo = [function]
         while todo:
             function = todo.pop()
@@ -393,8 +395,8 @@ class Trace(TorchDispatchMode):
             self.nodes[node] = Node(function.name().removeprefix("torch::autograd::"), edges)
 
     def _note_behind(self, arguments):
-        """What the node under construction has behind it, in case that nobody sees it: `Results`
-        is not asked within PyTorch's functions of Python, and the node may die there."""
+        """Records what is behind the node under construction, in case no result shows it: `Results`
+        does not see calls inside PyTorch's own Python functions, and a node may die there."""
         node = self.count() - 1
         if node < 0 or node in self.behind or node in self.nodes:
             return
@@ -412,7 +414,7 @@ class Trace(TorchDispatchMode):
         return function._sequence_nr() - self.start
 
     def finish_forward(self, loss):
-        """Ends forward; hooks every node that backward will run."""
+        """Ends forward, and hooks every node that backward will run."""
         self.sink = None
         self.note(loss.grad_fn)
         for node, edges in self.behind.items():

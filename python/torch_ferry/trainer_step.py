@@ -1,9 +1,9 @@
-"""The plan of a Trainer's own step: its `training_step`, as it is about to be made, runs once on
-fake tensors, from the model's call to the backward, and is planned.
+"""Plans a Trainer's own step. Its `training_step` runs once on fake tensors, and is planned.
 
-So nobody has to say what a Trainer does with the model's output: the number of tokens that it
-divides by, a loss of its own (TRL's), autocast, accumulation. Numbers that it asks for meanwhile,
-to log them, are 0 where they do not follow from the batch; what it notes down of them is put back.
+So users do not have to describe what a Trainer does with the model's output: the number of tokens
+that it divides by, a loss of its own (TRL's), autocast, accumulation. Numbers that the Trainer
+reads in between, to log them, are 0 if they do not follow from the batch. What it stores of them is
+put back afterwards.
 """
 
 import collections
@@ -22,11 +22,11 @@ from .untouched import untouched
 from .values import ValueMode
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
-_HOLDING = (list, tuple, set, dict)  # and defaultdict
+_HOLDING = (list, tuple, set, dict)  # a defaultdict is a dict
 
 
 def plan_trainer_step(trainer, step, model, args, kwargs, *, card, budget=None, policies=None):
-    """A `torch_ferry.Plan` of `step(model, *args, **kwargs)`, which goes backward."""
+    """Returns a `torch_ferry.Plan` of `step(model, *args, **kwargs)`, which runs backward too."""
     request = Request(card, budget, policies, trainer.optimizer, None,
                       trainer.args.gradient_accumulation_steps,
                       clips=(trainer.args.max_grad_norm or 0) > 0)
@@ -34,10 +34,10 @@ def plan_trainer_step(trainer, step, model, args, kwargs, *, card, budget=None, 
 
 
 def plan_step(request, step, model, args, kwargs, *, around=contextlib.nullcontext, calls=True):
-    """A `torch_ferry.Plan` of `step(model, *args, **kwargs)`, which goes backward.
+    """Returns a `torch_ferry.Plan` of `step(model, *args, **kwargs)`, which runs backward too.
 
     around  makes a context for each run of the step
-    calls   whether the plan's step begins as the model is called, or as `step` is"""
+    calls   True: the planned step begins when the model is called. False: when `step` is called"""
     device = device_of(model)
     conditions = Conditions.of(model, (_opened(args), kwargs), "")
     batch = batches.batch_of((_opened(args), kwargs))
@@ -70,8 +70,8 @@ def _captured(model, inputs, step, device, capability, calls):
 
 
 def _opened(args):
-    """With dictionaries in the place of a tokenizer's batches, into which PyTorch's trees do not
-    look."""
+    """Returns the arguments with dicts in place of a tokenizer's batches, because PyTorch's pytree
+    functions do not look into these."""
     return tuple(dict(each) if _is_batch(each) else each for each in args)
 
 
@@ -115,8 +115,8 @@ def _ends(recorder):
 
 @contextlib.contextmanager
 def _as_it_was(trainer):
-    """What the Trainer counts and logs is as it was; no GradScaler is asked, whose scale would
-    become a fake tensor."""
+    """A context that restores what the Trainer counts and logs. It hides the GradScaler, whose
+    scale would become a fake tensor."""
     noted = {name: copy.deepcopy(value) for name, value in vars(trainer).items() if _plain(value)}
     with mock.patch.object(trainer.accelerator, "scaler", None):
         try:

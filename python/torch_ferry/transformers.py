@@ -1,15 +1,15 @@
-"""Activation offloading, and plans, in Hugging Face's Trainer and TRL's:
+"""Offloading and plans in Hugging Face's Trainer and TRL's trainers, with one callback:
 
     Trainer(..., callbacks=[OffloadCallback(window="64MiB")])
     Trainer(..., callbacks=[OffloadCallback(plan="train.plan")])
     Trainer(..., callbacks=[OffloadCallback(card="rtx4090", budget="20GiB")])
 
-Evaluation is left alone. Nothing is put on the model but while it makes a step, so a training that
-failed leaves it as it was; what stands around the step is the Trainer's own method.
+Evaluation is not changed. The callback wraps the Trainer's `training_step`. It puts hooks on the
+model only during a step, so a training that failed leaves the model as it was.
 
-Without a plan a guard is around each forward of the model that trains. With one it goes on to the
-beginning of the backward, as a capture of the script does: the loss that a Trainer computes of the
-model's output is part of the step. With card= the plan is made of the Trainer's own first step
+Without a plan, a guard is open during each forward of the model that trains. With a plan it stays
+open until backward begins, because the loss that a Trainer computes from the model's output is part
+of the planned step. With card= the Trainer's own first step is planned
 (`torch_ferry.trainer_step`).
 """
 
@@ -32,8 +32,8 @@ class OffloadCallback(Offloads, TrainerCallback):
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         trainer = _trainer_here()
         if trainer is None:
-            raise RuntimeError("OffloadCallback: expected a Trainer of transformers, or of a class "
-                               "that derives from it, to begin a training")
+            raise RuntimeError("OffloadCallback: expected a call from a Trainer of transformers, "
+                               "or from a class that derives from it")
         self._begin(model, trainer)
 
     def on_train_end(self, args, state, control, **kwargs):
@@ -58,7 +58,8 @@ class OffloadCallback(Offloads, TrainerCallback):
 
 
 def _trainer_here():
-    """The Trainer whose call this is: a callback is not given it."""
+    """Returns the Trainer that calls this callback; Trainers do not pass themselves to callbacks.
+    """
     frame = sys._getframe(1)
     while frame is not None:
         found = frame.f_locals.get("self")

@@ -1,16 +1,15 @@
-"""What TRL's activation offloading offers, done by Ferry's core: one import line changes.
+"""TRL's activation offloading, done by Ferry's core: only the import line changes.
 
     from torch_ferry.trl import OffloadActivations, get_act_offloading_ctx_manager
 
-With one of TRL's trainers, leave `activation_offloading=False` and hand it the context before
-`train()`:
+With a trainer of TRL, leave `activation_offloading=False` and set the context before `train()`:
 
     trainer.maybe_activation_offload_context = get_act_offloading_ctx_manager(trainer.model)
 
-Models trl/models/activation_offloading.py of TRL 1.16: the same arguments, the same tensors left
-alone. Not the same: what comes back is brought ahead of its use (TRL does so when it is asked for);
-tensors of the CPU move where there is no accelerator, and TRL raises there; the tracker and stashes
-of TRL's class are not there (see `statistics()`); leaving the context does not wait for the device.
+The arguments are those of trl/models/activation_offloading.py in TRL 1.16, and the same tensors
+stay. The differences: tensors are copied back before backward needs them (TRL begins when they are
+needed); without an accelerator, tensors on the CPU move (TRL raises); the tracker and the stashes
+of TRL's class do not exist (see `statistics()`); leaving the context does not wait for the device.
 """
 
 import logging
@@ -24,17 +23,19 @@ __all__ = ["NoOpManager", "OffloadActivations", "get_act_offloading_ctx_manager"
 
 
 class OffloadActivations:
-    """A context, entered once a step: what autograd saves under it goes to host memory, and is back
-    before backward needs it. Parameters stay.
+    """A context that moves saved tensors to the host. Enter it once in each step.
+
+    The tensors are back before backward needs them. Parameters stay on the device.
 
     Args:
-        use_pin_memory: page-locked host memory (CUDA).
-        use_streams: copy beside the computation. False: each tensor is copied when it is saved and
-            when it is used, and the computation waits.
-        min_offload_size: bytes; smaller tensors stay.
-        max_fwd_stash_size: how many tensors on their way to the host may still be on the device.
+        use_pin_memory: use page-locked host memory (CUDA only).
+        use_streams: copy while the device computes. False: each tensor is copied when it is saved
+            and when it is used, and the computation waits.
+        min_offload_size: tensors of fewer bytes stay on the device.
+        max_fwd_stash_size: how many tensors may stay on the device while they are copied to the
+            host.
 
-    Raises ValueError where max_fwd_stash_size is below 1.
+    Raises ValueError if max_fwd_stash_size is below 1.
     """
 
     def __init__(self, use_pin_memory=True, use_streams=True, min_offload_size=1024,
@@ -56,16 +57,16 @@ class OffloadActivations:
         self._offload = offload(**options)
 
     def update_model_params(self, model):
-        """The model's parameters stay where they are, sharded ones (FSDP2's) included."""
+        """Leaves the model's parameters where they are, including sharded ones (FSDP2)."""
         for parameter in model.parameters():
             self._offload.exempt(getattr(parameter, "_local_tensor", parameter))
 
     def statistics(self):
-        """What was moved since this was made; prints itself."""
+        """Returns the counts since this was made. `print` shows them as a line."""
         return self._offload.statistics()
 
     def empty(self):
-        """Whether nothing is left of the steps so far: no copy, no reference."""
+        """Returns True if nothing is left of the steps so far: no copy, no reference."""
         return self._offload.empty()
 
     def __enter__(self):
@@ -91,16 +92,16 @@ class NoOpManager:
 def get_act_offloading_ctx_manager(model, use_pin_memory=True, use_streams=True,
                                    min_offload_size=1024, max_fwd_stash_size=5,
                                    warn_if_no_head=True):
-    """An OffloadActivations for the model, which leaves its head alone from now on.
+    """Returns an OffloadActivations for the model. The model's head is not offloaded from now on.
 
-    Warns where no head is found, unless warn_if_no_head is False.
+    Logs a warning if no head is found, unless warn_if_no_head is False.
     """
     context = OffloadActivations(use_pin_memory, use_streams, min_offload_size, max_fwd_stash_size)
     context.update_model_params(model)
     if output_head(model) is None and warn_if_no_head:
         logging.getLogger(__name__).warning(
-            "no output head was found in %s: what it saves is offloaded as well, which is slow "
-            "where the vocabulary is large. Name it `output` or `lm_head`, or pass "
+            "no output head was found in %s: what the head saves is offloaded as well, which is "
+            "slow if the vocabulary is large. Name the head `output` or `lm_head`, or pass "
             "warn_if_no_head=False", type(model).__name__)
     for module in left_alone(model):
         leave_alone(module)

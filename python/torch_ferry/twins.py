@@ -1,13 +1,13 @@
-"""Puts the step's own tensor in the place of one of Python's, before autograd sees that.
+"""Replaces real tensors of the script by the step's fake tensors, before autograd sees them.
 
-A step uses tensors that were there before it and that nobody handed it: in closures, in globals, in
-the lists of other modules. The capture has a fake one for each (`Trace.fake`), and whatever writes,
-counts versions, makes a graph or accumulates a gradient has to do so to that one. A call that gives
-the tensor itself back, as those in place do, gives the caller's own back: Python may bind it to a
-name that outlives the capture.
+A step uses tensors that existed before it and that are no arguments: in closures, in globals, in
+lists of other modules. The capture has one fake tensor for each (`Trace.fake`). Writes, version
+counts, graph nodes and gradients have to go to the fake tensor. If a call returns its argument, as
+calls in place do, the caller gets the real tensor back, because Python may bind it to a name that
+outlives the capture.
 
-What reaches the dispatcher by another way (an autograd.Function's arguments, containers that are
-neither list, tuple nor dict) is replaced there, beneath autograd.
+Tensors that reach the dispatcher in another way (arguments of an autograd.Function, containers
+other than list, tuple and dict) are replaced there, below autograd.
 """
 
 import torch
@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_map_only
 
 class Twins(TorchFunctionMode):
     def __init__(self, twin):
-        """`twin`: makes a fake tensor of one of Python's, always the same one."""
+        """`twin` returns the fake tensor of a real one, always the same."""
         super().__init__()
         self.twin = twin
 

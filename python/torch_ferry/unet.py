@@ -1,11 +1,12 @@
 """A U-Net (Ronneberger et al., 1505.04597): five levels down, one in the middle, five up.
 
-Each level is two of convolution, batch norm and ReLU, at half the resolution and twice the channels
-of the level above; on the way up it also reads what the level of that size made on the way down.
-So a value lives the longer the earlier it is made, and a pipeline has to carry it past stages.
-The modules are named for the levels: enc0 to enc4, mid, dec4 to dec0, head.
+Each level is two times convolution, batch norm and ReLU, at half the resolution and twice the
+channels of the level above. On the way up, a level also reads the result of the level of its size
+on the way down. So early results live longest, and a pipeline has to carry them past stages. The
+modules have the names of the levels: enc0 to enc4, mid, dec4 to dec0, head.
 
-Padded convolutions keep the size (the paper's crop), and norms stand where its successors' do.
+Convolutions are padded, so they keep the size (those of the paper crop), and there are batch norms
+as in later U-Nets.
 """
 
 import torch
@@ -30,14 +31,14 @@ class Pair(nn.Module):
 
 
 class Down(Pair):
-    """Of half the size of what it reads."""
+    """A level at half the size of its input."""
 
     def forward(self, x):
         return super().forward(F.max_pool2d(x, 2))
 
 
 class Up(Pair):
-    """Of the size of `skip`, which is twice that of x."""
+    """A level at the size of `skip`, which is twice that of x."""
 
     def __init__(self, channels, out, dtype):
         super().__init__(2 * out, out, dtype)
@@ -48,7 +49,7 @@ class Up(Pair):
 
 
 class UNet(nn.Module):
-    """With its loss, in float32, so that the labels are an input of the step."""
+    """The model with its loss, in float32, so that the labels are an input of the step."""
 
     def __init__(self, dtype):
         super().__init__()
@@ -72,10 +73,11 @@ class UNet(nn.Module):
 
 
 def build(batch, size, dtype):
-    """(module, inputs, loss function), to be called under a FakeTensorMode."""
+    """Returns (module, inputs, loss function); call it under a FakeTensorMode."""
     smallest = 2 ** len(CHANNELS)
     if size % smallest:
-        raise ValueError(f"expected an image whose size {smallest} divides, not {size}")
+        raise ValueError(f"tokens: expected an image size that is a multiple of {smallest}; got "
+                         f"{size}")
     inputs = {"x": torch.zeros(batch, 3, size, size, dtype=dtype),
               "labels": torch.zeros(batch, size, size, dtype=torch.int64)}
     return UNet(dtype).train(), inputs, lambda loss: loss

@@ -1,10 +1,10 @@
-"""Puts back what a capture's run of the user's code changed beside tensors' bytes.
+"""Puts back what a capture's run of the user's code changed, besides the data of tensors.
 
-Bytes are safe, for the run computes with copies (`torch_ferry.copies`, `torch_ferry.twins`). It may
-still seed a random generator, switch a loss's own module to eval, add a hook to it, bind another
-tensor to its buffer's name, or accumulate the gradient of a fake parameter. Of what the user's
-objects reach (`torch_ferry.reach`), all of that is as it was when the capture ends or raises, as
-are Python's, numpy's and PyTorch's own generators.
+The data of tensors is safe, because the run computes with copies (`torch_ferry.copies`,
+`torch_ferry.twins`). The run may still seed a random generator, switch a module of the loss to
+eval, add a hook to it, bind another tensor to the name of a buffer, or accumulate the gradient of a
+fake parameter. When the capture ends or raises, all of this is put back in the objects that the
+user's objects reach (`torch_ferry.reach`). So are the generators of Python, numpy and PyTorch.
 
 Not put back: what the code stores in other objects, such as a list that it appends to.
 """
@@ -22,7 +22,8 @@ from .reach import reached
 
 @contextlib.contextmanager
 def untouched(*objects):
-    """`objects`: what the user's code is found by: the module, its inputs, the loss function."""
+    """A context that puts everything back at its end. `objects` are those from which the user's
+    objects are reached: the module, its inputs, the loss function."""
     with contextlib.ExitStack() as stack:
         for put_back in _keepers(objects):
             stack.callback(put_back)
@@ -76,7 +77,8 @@ def _numpys(each):
 
 
 def _tensor(tensor):
-    """Its flag and gradient; of a fake one also the values that are known."""
+    """Returns a function that restores the tensor's `requires_grad` and gradient, and the known
+    values of a fake tensor."""
     is_leaf, requires_grad = tensor.is_leaf, tensor.requires_grad
     grad = tensor.grad if is_leaf else None
     value = getattr(tensor, "_ferry_value", None)
@@ -95,7 +97,8 @@ def _tensor(tensor):
 
 
 def _module(module):
-    """Its attributes, and what its dictionaries, lists and sets have in them: buffers, hooks."""
+    """Returns a function that restores the module's attributes, and the contents of its dicts,
+    lists and sets: buffers, hooks."""
     fields = dict(vars(module))
     held = [(each, each.copy()) for each in fields.values()
             if type(each) in (dict, collections.OrderedDict, list, set)]
@@ -115,5 +118,5 @@ def _module(module):
 
 
 def _same(left, right):
-    """Whether two dictionaries have the same objects; tensors are not compared by `==`."""
+    """Returns True if two dicts have the same objects; tensors are not compared with `==`."""
     return list(left) == list(right) and all(left[key] is right[key] for key in left)

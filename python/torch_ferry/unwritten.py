@@ -1,12 +1,12 @@
-"""Memory that nothing was written to yet: when its values are known.
+"""Decides when the values of memory become known that was allocated without being written.
 
-`empty_like` of known lengths has no values, though its argument has. They are known once a call
-writes all of them, from values that are known: as `scatter_` writes the inverse of a permutation,
-where packed sequences are sorted. Whether it writes all is seen by two runs of the call, over zeros
-and over ones: where they agree, nothing is left of what was there.
+The result of `empty_like` has no values, even if its argument has. The values become known when a
+call writes all of them from known values. For example, `scatter_` writes the inverse of a
+permutation when packed sequences are sorted. To find out if a call writes everything, it runs
+twice, over zeros and over ones. If both results are equal, nothing is left of the old memory.
 
-Only integers and booleans, which tell shapes. Writes through a part of the memory make it known to
-nobody.
+This is done for integers and booleans only, because these determine shapes. A write to a part of
+the memory does not make it known.
 """
 
 import torch
@@ -18,14 +18,14 @@ EMPTIES = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty"
 
 
 def leave_unwritten(fake):
-    """`fake` is what one of EMPTIES made."""
+    """Marks `fake`, which one of EMPTIES made, as memory without values."""
     if not (fake.dtype.is_floating_point or fake.dtype.is_complex):
         fake._ferry_value = Value(torch.empty_strided(
             fake.shape, fake.stride(), dtype=fake.dtype, device="cpu"), Cell(False, False, True))
 
 
 def unwritten(value):
-    """Whether this is a `Value` that waits for the first write."""
+    """Returns True if this `Value` waits for its first write."""
     return value is not None and value.cell.is_unwritten and not value.cell.known
 
 
@@ -35,8 +35,8 @@ def is_view(func):
 
 
 def run_over(value, run):
-    """The result of `run`, which writes to this value, and the value is known then; None where it
-    leaves anything of what was there."""
+    """Calls `run` twice, which writes to this value. If nothing is left of the old memory, marks
+    the value as known and returns the result of `run`; otherwise returns None."""
     tensor = value.tensor
     if tensor.numel() * tensor.element_size() != tensor.untyped_storage().nbytes():
         return None

@@ -1,13 +1,14 @@
-"""The values of fake tensors, where they are known: a fake mode that computes the small ones.
+"""A fake mode that knows the values of small tensors if they follow from the script.
 
-A fake tensor has a shape and no values, and models ask for values: whether a mask masks anything,
-how long a sequence is, how many tokens an expert was sent. What follows from the script alone is
-known: `arange`, `zeros`, a tensor made of Python's numbers, a real tensor, and what is computed of
-those. It is computed beside the fake, on the CPU, up to `LIMIT` bytes. Parameters and the step's
-inputs of floating point stand for any values, and are not known. A result whose shape depends on
-known values alone has that shape, whatever else its operator takes (shapes.py). Where a step asks
-for another value it is refused, with the line that asks (asking.py); or the capture is told what to
-assume (assumed.py), and says so in the program.
+A fake tensor has a shape and no values, and models ask for values: if a mask masks anything, how
+long a sequence is, how many tokens an expert gets. Known are `arange`, `zeros`, tensors made of
+Python's numbers, real tensors, and what is computed from these. The values are computed beside the
+fake tensor, on the CPU, up to `LIMIT` bytes. Parameters and floating-point inputs of the step can
+have any values, so they are not known.
+
+If only known values decide the shape of a result, it has that shape, whatever the other arguments
+are (shapes.py). If a step asks for an unknown value, the value is assumed, if the user allows that
+(assumed.py), and the program says so. Otherwise the step is rejected with its line (asking.py).
 """
 
 import torch
@@ -28,19 +29,20 @@ from .unwritten import EMPTIES, is_view, leave_unwritten, run_over, unwritten
 
 aten = torch.ops.aten
 LIMIT = 16 << 20
-# Made of no tensor, and known all the same; what else is made of none is drawn, or not written yet.
+# Operators without tensors among their arguments whose results are known. Others without tensors
+# make random numbers, or memory that was not written.
 FACTORIES = {"arange", "zeros", "ones", "full", "eye", "linspace", "logspace", "scalar_tensor",
              "tril_indices", "triu_indices", "zeros_like", "ones_like", "full_like", "new_zeros",
              "new_ones", "new_full"}
 SHAPE_ALONE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
 INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index",
            "_unsafe_index_put"}
-FORMULAS = {}  # an operator that PyTorch has no formula for → what it makes of fake tensors
+FORMULAS = {}  # operator without a formula in PyTorch → a function that makes its results
 
 
 class ValueMode(FakeMode):
-    """A fake mode that knows what follows from the script. `assumed`: of ASSUMPTIONS; `stated`:
-    {assumption: the lines that needed it}."""
+    """A fake mode that knows the values that follow from the script. `assumed` has names of
+    ASSUMPTIONS; `stated` is {assumption: the lines that needed it}."""
 
     def __init__(self, assumed=()):
         super().__init__()
@@ -49,14 +51,14 @@ class ValueMode(FakeMode):
         self.assume(assumed)
 
     def look_anew(self):
-        """Real tensors may have other values than when they were last seen."""
+        """Forgets the values of real tensors, because they may have changed."""
         self.copies, self._twins = Copies(LIMIT), WeakTensorKeyDictionary()
 
     def assume(self, more):
         self.assumed |= checked(more)
 
     def stand_for_any(self, tensors):
-        """Nothing is to be known of those of floating point: parameters, and a step's inputs."""
+        """Marks floating-point tensors (parameters, inputs of the step) as unknown."""
         for tensor in tensors:
             if any_value(tensor) and not isinstance(tensor, FakeTensor):
                 self.copies.leave_out(tensor)
@@ -70,8 +72,8 @@ class ValueMode(FakeMode):
         return fake
 
     def twin(self, tensor):
-        """The fake tensor that stands for one of Python's. What is done to it is not done to that,
-        and is seen by all that comes later."""
+        """Returns the fake tensor that stands for a real one. A write to it does not change the
+        real tensor, and later uses see it."""
         if isinstance(tensor, FakeTensor):
             return tensor
         if tensor not in self._twins:
@@ -91,7 +93,7 @@ class ValueMode(FakeMode):
             args, kwargs = tree_map_only(torch.Tensor, self.twin, (args, kwargs))
         real = self._computed(func, name, args, kwargs)
         if real is not None and torch.Tag.data_dependent_output in func.tags:
-            return real[0]  # a number of Python's
+            return real[0]  # a Python number
         if real is None and name in PICKERS and "balanced" in self.assumed:
             real = in_turn(name, args, kwargs, LIMIT)
             if real is not None:
@@ -121,7 +123,7 @@ class ValueMode(FakeMode):
         return result
 
     def _computed(self, func, name, args, kwargs):
-        """(result,) on real tensors; None where an argument is not known."""
+        """Returns (result,) computed on real tensors; None if an argument is not known."""
         if torch.Tag.nondeterministic_seeded in func.tags or name in EMPTIES:
             return None
         written = [self._value(tensor) for tensor in _written(func, args, kwargs)]
@@ -148,13 +150,13 @@ class ValueMode(FakeMode):
             with _disable_current_modes(), torch.no_grad():
                 made = func(*real_args, **real_kwargs) if first is None else \
                     run_over(first, lambda: func(*real_args, **real_kwargs))
-        except Exception:  # the fake op says what is wrong, if something is
+        except Exception:  # if the call is wrong, it raises on fake tensors as well
             return None
         is_known = first is None or first.cell.known
         return (made,) if is_known and all(map(_is_small, _tensors(made))) else None
 
     def _value(self, tensor):
-        """The `Value` of a fake tensor, or of one of Python's; None where there is none."""
+        """Returns the `Value` of a fake or real tensor, or None."""
         if isinstance(tensor, FakeTensor):
             return getattr(tensor, "_ferry_value", None)
         return None if tensor.requires_grad else self.copies.value(tensor)
@@ -164,7 +166,8 @@ class ValueMode(FakeMode):
             value.cell.known = False
 
     def _real(self, tensor, name, through):
-        """`through`: also one that was not written yet, to look at a part of it or to write it."""
+        """Returns the real tensor with the values of an argument, or None. With `through` also one
+        that was not written yet, for a view of it or a write."""
         if not isinstance(tensor, FakeTensor):
             value = self._value(tensor)
             return value.tensor if value is not None and value.cell.known else None
@@ -189,8 +192,8 @@ class ValueMode(FakeMode):
             fake._ferry_value = Value(value, cell or Cell())
 
     def _of_a_value(self, func, name, arguments, real, error):
-        """The result of an op whose result depends on a value, and (what is known of it) or None:
-        known, assumed, or refused."""
+        """Returns the result of an operator whose result depends on a value, and (known results,)
+        or None. Uses known or assumed values, or raises."""
         made = real[0] if real is not None else shapes.made(func, *arguments, value_of)
         if made is not None:
             leaves, spec = tree_flatten(made)
@@ -207,12 +210,13 @@ class ValueMode(FakeMode):
         raise refused(name, self._line_of(arguments)) from error
 
     def _line_of(self, arguments):
-        """Where a mask was saved that backward asks for."""
+        """Returns the line that used a mask which backward asks for, or None."""
         return next((line for tensor in _tensors(arguments)
                      if (line := getattr(tensor, "_ferry_line", None))), None)
 
     def _with_numbers(self, args):
-        """Masks among the indices as the numbers of what they pick, as kernels take them."""
+        """Returns the arguments with index tensors in place of known masks, as kernels take them.
+        """
         numbers = []
         for index in args[1]:
             real = value_of(index) if isinstance(index, FakeTensor) else index
@@ -244,7 +248,7 @@ def _tensors(tree):
 
 
 def _empty_as(leaf, device):
-    """A fake tensor of this shape."""
+    """Returns a fake tensor like `leaf`; call it under the mode."""
     if isinstance(leaf, shapes.OnHost):
         return _empty_as(leaf.tensor, torch.device("cpu"))
     if not isinstance(leaf, torch.Tensor):
@@ -257,7 +261,7 @@ def _is_small(tensor):
 
 
 def _elements(args):
-    """At most how many elements a factory would make."""
+    """Returns an upper bound of the number of elements that a factory would make."""
     sizes = args[0] if args and isinstance(args[0], (list, tuple, torch.Size)) else args
     count = 1
     for size in sizes:
@@ -266,7 +270,7 @@ def _elements(args):
 
 
 def _written(func, args, kwargs):
-    """The tensors that a call writes."""
+    """Yields the tensors that a call writes."""
     if not func._schema.is_mutable:
         return
     for position, argument in enumerate(func._schema.arguments):

@@ -28,7 +28,7 @@ namespace {
 using real::TorchAutograd;
 using real::TorchCompute;
 
-// Never destroyed: graphs in statics outlive it otherwise.
+// Never destroyed, because graphs in static variables may outlive it.
 Checkpointer<TorchCompute, TorchAutograd>& checkpointer() {
   static auto* const checkpointer =
       new Checkpointer<TorchCompute, TorchAutograd>(TorchCompute(), TorchAutograd());
@@ -48,8 +48,8 @@ CoreCheckpointOptions to_core(const CheckpointOptions& options) {
   return core;
 }
 
-// TorchScript profiles its first calls and then runs other code, which saves other tensors: within
-// a checkpoint a script runs as it is written, in forward and in recomputes.
+// TorchScript profiles its first calls and then runs other code, which saves other tensors. So
+// inside a checkpoint a script runs as it is written, in forward and in recomputes.
 checkpoint_impl::Run as_written(checkpoint_impl::Run function) {
   return [function = std::move(function)](checkpoint_impl::Tensors tensors) {
     const torch::jit::GraphOptimizerEnabledGuard scripts(false);
@@ -57,8 +57,8 @@ checkpoint_impl::Run as_written(checkpoint_impl::Run function) {
   };
 }
 
-// True once for each function that is checkpointed, as Python warns once for each line: lambdas
-// have a type each, and modules that of their class. Always true under WarnAlways.
+// True once for each checkpointed function, as Python warns once per line. Each lambda has its own
+// type; modules have the type of their class. Always true under WarnAlways.
 bool is_new_place(std::type_index function) {
   static std::mutex mutex;
   static std::set<std::type_index>* const warned = new std::set<std::type_index>;
@@ -90,7 +90,7 @@ Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, M
   }
   const CheckpointScope observed = real::begin_segment(inputs, true);
   const real::Watched watched(options, rethrow);
-  // Forward's call is the first.
+  // The first call is that of forward.
   const auto either = [forward = watched.forward(function), again = watched.again(function),
                        ran = std::make_shared<std::atomic<bool>>(false)](Tensors tensors) {
     return ran->exchange(true) ? again(std::move(tensors)) : forward(std::move(tensors));

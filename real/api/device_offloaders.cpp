@@ -12,7 +12,7 @@ namespace ferry::real {
 namespace {
 
 constexpr std::size_t kDeviceTypes = static_cast<std::size_t>(c10::COMPILE_TIME_MAX_DEVICE_TYPES);
-// What libraries register when they are loaded, by device type.
+// The functions that libraries register when they are loaded, by type of device.
 template <class Function>
 std::atomic<Function>& registered(c10::DeviceType type) {
   static std::array<std::atomic<Function>, kDeviceTypes> all{};
@@ -23,7 +23,7 @@ DeviceOffloader make_cpu(const OffloadOptions& options, CoreOptions core, SpanOb
   CpuDeviceOptions device_options;
   device_options.fix_malloc = options.fix_malloc();
   if (!options.disk().empty()) {
-    // Steps reuse their blocks: returning each one to the file system costs more.
+    // Steps reuse their blocks; returning each one to the file system would cost more.
     device_options.disk = DiskOptions{
         .directory = options.disk(), .bytes_max = options.disk_bytes_max(), .keep_freed = true};
   }
@@ -38,7 +38,7 @@ bool has_maker(c10::Device device) {
   return device.is_cpu() || registered<MakeOffloader>(device.type()) != nullptr;
 }
 
-// Throws c10::Error if there is no maker for the device.
+// Throws c10::Error if no maker is registered for the device.
 DeviceOffloader make_offloader(c10::Device device, const OffloadOptions& options, CoreOptions core,
                                SpanObserver observer) {
   const c10::DeviceType type = device.type();
@@ -108,7 +108,7 @@ void DeviceOffloaders::exempt(const at::Tensor& tensor) {
 
 void DeviceOffloaders::begin_run() {
   const std::lock_guard lock(mutex_);
-  sample();  // the backward before it is over
+  sample();  // the previous backward is over
   ++runs_;
   packs_ = 0;
   for (const Entry& entry : entries_) entry.offloader.hooks->begin_run();
@@ -177,7 +177,8 @@ std::string DeviceOffloaders::where() const {
 
 // --- Called under the lock
 
-// What moved to a CPU's own memory frees none.
+// On the CPU without a disk, offloaded tensors stay in the same memory, so there is nothing to
+// sample.
 void DeviceOffloaders::sample() {
   for (Entry& entry : entries_) {
     if (entry.device.is_cpu() && options_.disk().empty()) continue;
@@ -204,7 +205,7 @@ const std::shared_ptr<OffloadHooks<at::Tensor>>& DeviceOffloaders::serving(c10::
     if (entry.device == device) return entry.offloader.hooks;
   }
   if (has_maker(device)) return make(device).offloader.hooks;
-  // Records a device that no offloader serves, once.
+  // Remembers a device that no offloader serves.
   if (std::find(unserved_.begin(), unserved_.end(), device) == unserved_.end()) {
     unserved_.push_back(device);
   }

@@ -1,17 +1,17 @@
-// The offloaders of one Offload: one core for each device that its saved tensors are on, and who
-// makes it.
+// The offloaders of one Offload: one core for each device that has saved tensors.
 //
-// If the options name a device, that one's is the only one; else a device's is made when something
-// is saved there first. (Options that need the CPU, such as a disk, name it.) All of them number
-// the packs of a forward together, so that a plan, and the decision log, mean the same wherever the
-// tensors lie.
+// If the options name a device, there is one offloader, for that device. Otherwise the offloader of
+// a device is made when a tensor on it is saved for the first time. (Options that need the CPU,
+// such as a disk, imply it.) All offloaders number the packs of a forward together, so a plan and a
+// decision log mean the same wherever the tensors are.
 //
 // The core is compiled once for each type of device (OffloadCore<CpuDevice, TorchAutograd>); here
-// it is an OffloadHooks, whose type of device is lost. The CPU's is made here. A library for
-// another type registers its maker when it is loaded (real/cuda_backend), so that a program without
-// CUDA links none.
+// it is an OffloadHooks, without that type. The CPU's core is made here. A library for another type
+// registers how to make its core when it is loaded (real/cuda_backend), so a program without CUDA
+// links no CUDA.
 //
-// Thread-safe. Each core has a lock of its own, which is taken within this one. A pack goes to its
+// Thread-safe. Each core has its own lock, which may be taken while this one is held. A pack goes
+// to its core without this lock, because it may wait for a copy.
 // core without this one, for it may wait for a copy.
 #pragma once
 
@@ -37,10 +37,11 @@ namespace ferry::real {
 
 // The offloader of one device.
 struct DeviceOffloader {
-  // Waits for the copies under way; the observer has then been told of each.
+  // Waits for the copies in progress. Afterwards the observer has got each of them.
   std::function<void()> flush;
   std::shared_ptr<OffloadHooks<at::Tensor>> hooks;  // the core
-  // The bytes of its saved tensors on the host's side, whether a copy is on the device as well.
+  // Returns the bytes of its saved tensors on the host, including those that are also on the
+  // device.
   std::function<std::int64_t()> host_bytes;
 };
 
@@ -70,7 +71,7 @@ DeviceOffloader make_offloader_on(D device, CoreOptions options) {
   return made;
 }
 
-// The same, with a log on the device if one is active.
+// Does the same, and writes a stream log if one is active.
 template <Device D>
 DeviceOffloader make_offloader_on(D device, CoreOptions options, std::shared_ptr<StreamLog> log) {
   auto host_bytes = host_bytes_of(device);
@@ -81,36 +82,37 @@ DeviceOffloader make_offloader_on(D device, CoreOptions options, std::shared_ptr
   return made;
 }
 
-// What a type of device registers: how its offloaders are made; and the options of its caching
-// allocator, in PYTORCH_CUDA_ALLOC_CONF's syntax.
+// Each type of device may register a function that makes its offloaders, and one that returns the
+// options of its caching allocator, in the syntax of PYTORCH_CUDA_ALLOC_CONF.
 using MakeOffloader = DeviceOffloader (*)(c10::Device device, const OffloadOptions& options,
                                           CoreOptions core, SpanObserver observer);
 using AllocatorSettings = std::string (*)();
 void register_offloader(c10::DeviceType type, MakeOffloader make);
 void register_allocator(c10::DeviceType type, AllocatorSettings settings);
-// None where the type has no such allocator.
+// Returns none if the type has no such allocator.
 std::optional<std::string> allocator_settings(c10::DeviceType type);
 
 class DeviceOffloaders final : public Hooks<at::Tensor> {
  public:
-  // Throws ValueError if an option makes no sense, and c10::Error if the device does not exist or
-  // has no maker.
+  // Throws ValueError if an option is invalid, and c10::Error if the device does not exist or no
+  // offloader can be made for it.
   DeviceOffloaders(OffloadOptions options, CoreOptions core, SpanObserver observer);
 
-  // Keeps a tensor of a device that no offloader serves.
+  // Keeps a tensor on a device that no offloader serves.
   std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) override;
 
   void exempt(const at::Tensor& tensor);
   void begin_run();
   OffloadStatistics statistics() const;
-  // Samples each device's memory, now, and returns the sums of what was seen.
+  // Samples the memory of each device now, and returns the sums of all samples.
   OffloadMemory memory();
   bool saves_nothing() const;
   bool empty() const;
   void flush();
-  // Those that an offloader serves.
+  // Returns the devices that an offloader serves.
   std::vector<c10::Device> devices() const;
-  // "cpu to memory, cuda:0 to page-locked memory", and which tensors nobody can offload.
+  // Returns a text like "cpu to memory, cuda:0 to page-locked memory". It also names devices
+  // without an offloader.
   std::string where() const;
 
  private:
@@ -127,7 +129,7 @@ class DeviceOffloaders final : public Hooks<at::Tensor> {
   const CoreOptions core_;
   const SpanObserver observer_;
   mutable std::mutex mutex_;
-  std::vector<Entry> entries_;  // at least one, once something was packed
+  std::vector<Entry> entries_;  // at least one after the first pack
   std::vector<c10::Device> unserved_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> exempt_;
   std::size_t exempt_due_ = 0;

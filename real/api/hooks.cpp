@@ -18,7 +18,7 @@ namespace {
 using real::TorchAutograd;
 using real::TorchTensors;
 
-// The result of the user's pack, with the tensor's version at that time.
+// The result of the user's pack, and the version of the tensor at that time.
 class CheckedSave final : public Saved<at::Tensor> {
  public:
   CheckedSave(std::unique_ptr<Packed> packed, const at::Tensor& tensor)
@@ -37,7 +37,8 @@ class CheckedSave final : public Saved<at::Tensor> {
   std::uint64_t at_pack_;
 };
 
-// The hooks of a saved variable: LibTorch has no way to remove them.
+// Gives access to the private hooks of a saved variable, because LibTorch has no call to remove
+// them.
 std::unique_ptr<torch::autograd::SavedVariableHooks>& hooks_of(
     torch::autograd::SavedVariable& variable);
 template <auto member>
@@ -53,7 +54,8 @@ class UserPair final : public Hooks<at::Tensor> {
  public:
   explicit UserPair(Pack pack) : pack_(std::move(pack)) {}
   std::unique_ptr<Saved<at::Tensor>> pack(const at::Tensor& tensor) override {
-    // Detached: an output that its own node keeps would never be freed.
+    // The tensor is detached: if a node kept its own output with its graph, it would never be
+    // freed.
     return std::make_unique<CheckedSave>(pack_(TorchTensors::detach(tensor)), tensor);
   }
 
@@ -69,8 +71,8 @@ void register_hooks(torch::autograd::SavedVariable& variable, Pack pack) {
   try {
     variable.register_hooks(std::move(hooks));
   } catch (...) {
-    // LibTorch now holds hooks that have packed nothing, and still the tensor. (It refuses a second
-    // pair: then the hooks it holds are the first pair.)
+    // LibTorch now holds hooks that have packed nothing, and also the tensor. So remove the hooks,
+    // unless they are an earlier pair: LibTorch rejects a second one.
     std::unique_ptr<torch::autograd::SavedVariableHooks>& held = hooks_of(variable);
     if (held.get() == ours) held.reset();
     throw;

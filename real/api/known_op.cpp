@@ -12,7 +12,7 @@ std::string label(const c10::OperatorHandle& op) {
   const std::string_view name = op.schema().name();
   const std::size_t colons = name.find("::");
   if (colons == std::string_view::npos) return std::string(name);
-  // It avoids replace(): at -O3 g++ 12 warns of an impossible copy.
+  // This avoids replace(): at -O3 g++ 12 warns about an impossible copy.
   return std::string(name.substr(0, colons)) + "." + std::string(name.substr(colons + 2));
 }
 
@@ -69,7 +69,7 @@ std::string known_op(const std::string& op) {
   if (!can_keep(*handle)) {
     refuse(op, "It writes an argument or computes no tensor of its own, and always runs again.");
   }
-  // If a backend has no kernel of its own, autograd takes the composite one.
+  // If a backend has no kernel of its own, autograd uses the composite one.
   using c10::DispatchKey;
   const auto has = [&](DispatchKey key) { return handle->hasKernelForDispatchKey(key); };
   if (has(DispatchKey::CompositeImplicitAutograd) &&

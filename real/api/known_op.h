@@ -1,4 +1,4 @@
-// Operators below autograd, by name: which of them make tensors of their own.
+// Finds operators below autograd by name, and says which of them make tensors of their own.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -9,20 +9,20 @@
 
 namespace ferry::real {
 
-// Its name in programs and plans: "aten.mm" for aten::mm.out.
+// Returns the name of the operator in programs and plans: "aten.mm" for aten::mm.out.
 std::string label(const c10::OperatorHandle& op);
 
-// True for a tensor, and for lists and optionals of them.
+// True for a tensor, and for lists and optionals of tensors.
 bool holds_tensors(const c10::Type& type);
 
-// True for memory that is allocated to be written in place.
+// True if the operator allocates memory without defined contents.
 bool is_empty(std::string_view op);
 
-// True if the op computes a tensor of its own and does nothing else.
+// True if the operator computes a tensor of its own and writes nothing else.
 bool can_keep(const c10::OperatorHandle& op);
 
-// Spells the name as the dispatcher does ("aten::mm.default" is "aten::mm"). Throws ValueError for
-// a name that is no operator's, or that of one whose results nobody could keep.
+// Returns the name as the dispatcher spells it: "aten::mm" for "aten::mm.default". Throws
+// ValueError if there is no such operator, or if its results cannot be kept.
 std::string known_op(const std::string& op);
 
 }  // namespace ferry::real

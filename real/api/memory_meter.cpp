@@ -13,10 +13,10 @@ namespace {
 
 struct InUse {
   std::int64_t bytes = 0;
-  std::int64_t peak_bytes = 0;  // since whenever
+  std::int64_t peak_bytes = 0;  // the highest, since an unknown time
 };
 
-// The process's resident memory; none without /proc.
+// Returns the resident memory of the process; none without /proc.
 std::optional<InUse> resident() {
   std::FILE* const file = std::fopen("/proc/self/statm", "r");
   if (file == nullptr) return std::nullopt;
@@ -34,7 +34,7 @@ std::optional<InUse> allocated(c10::Device device) {
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   auto* const allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
   if (allocator == nullptr || !allocator->initialized()) return std::nullopt;
-  const c10::DeviceIndex index =  // of an Offload for "cuda", the current one
+  const c10::DeviceIndex index =  // an Offload for "cuda" means the current one
       device.has_index() ? device.index()
                          : c10::impl::getDeviceGuardImpl(device.type())->getDevice().index();
   const auto stats = allocator->getDeviceStats(index).allocated_bytes[kAll];

@@ -1,13 +1,13 @@
-// How much memory a device has in use while an Offload moves what is saved, and how much it would
-// have had if nothing moved: what is in use, and what is on the host's side alone at that moment.
+// Measures how much memory a device uses during offloading, and how much it would use without it:
+// the bytes in use, plus the bytes that are only on the host at that moment.
 //
-// A sample is taken as forwards begin and end, now and then between, and when somebody asks. What
-// the allocator's own peak rose by since the last sample counts as well, so the peak that is
-// reported is the device's; that without moving is of the moments that were sampled, and the true
-// one may be higher. On a CPU the memory is the process's resident memory; without a disk there is
-// nothing to tell, for what moves stays in it.
+// Samples are taken when forwards begin and end, sometimes in between, and on request. A rise of
+// the allocator's own peak since the last sample counts too, so the reported peak is the true one.
+// The peak without offloading comes from the sampled moments only, so the true value may be higher.
+// On the CPU, memory means the resident memory of the process. Without a disk nothing can be
+// measured there, because offloaded tensors stay in that memory.
 //
-// Not thread-safe: DeviceOffloaders has the lock.
+// Not thread-safe: DeviceOffloaders holds its lock.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -23,14 +23,14 @@ class MemoryMeter {
  public:
   explicit MemoryMeter(c10::Device device) : device_(device) {}
 
-  // `away_bytes`: what is on the host's side and not on the device.
+  // `away_bytes` are the bytes on the host that are not on the device.
   void sample(std::int64_t away_bytes);
-  // Zeros where the device does not tell.
+  // Returns zeros if the device does not report its memory.
   const OffloadMemory& memory() const { return memory_; }
 
  private:
   const c10::Device device_;
-  std::optional<std::int64_t> known_peak_bytes_;  // the allocator's, as it was last
+  std::optional<std::int64_t> known_peak_bytes_;  // the allocator's peak at the last sample
   OffloadMemory memory_;
 };
 

@@ -1,18 +1,19 @@
-// Offload and its guard: the entry of a C++ program, whose options, plan and log are an
-// OffloadSession's. Python's entry, over the same session, is real/python/guards.cpp.
+// Offload and its guard: the entry point for C++ programs. The options, the plan and the log belong
+// to an OffloadSession. Python's entry point uses the same session (real/python/guards.cpp).
 //
-// The way of a saved tensor, and the files in which it is read:
+// The path of a saved tensor, and the files to read:
 //
-//   guard    ferry/offload.h, here, offload_session.h: OffloadGuard begins a forward and puts the
-//            session's hooks in force (shared/seam/hooks.h) in LibTorch's slot
+//   guard    ferry/offload.h, this file, offload_session.h: OffloadGuard begins a forward and puts
+//            the session's hooks (shared/seam/hooks.h) into LibTorch's slot
 //            (real/autograd/hooks_slot.h).
-//   save     real/engine/engine.cpp gives LibTorch those hooks for each tensor that a node saves.
-//            device_offloaders.h, .cpp: they go to the core of the tensor's device.
-//   core     shared/offload/offload_core.h packs, in a call under its lock (section.h, context.h):
-//            whether (choice.h), by which parcel (tracker.h, parcel.h), its copy (outbound.h).
+//   save     real/engine/engine.cpp gives LibTorch these hooks for each tensor that a node saves.
+//            device_offloaders.h, .cpp call the core of the tensor's device.
+//   core     shared/offload/offload_core.h packs under its lock (section.h, context.h). It decides
+//            if the tensor moves (choice.h), finds or makes a parcel (tracker.h, parcel.h) and
+//            starts the copy (outbound.h).
 //   copy     Device::offload and reload: real/cpu/cpu_device.h, .cpp (CUDA: real/cuda).
-//   back     the node unpacks: hooks_slot.h, offload_core.h, inbound.h; and real/tensors/
-//            torch_tensors.h, .cpp make the view of what was reloaded.
+//   back     The node unpacks: hooks_slot.h, offload_core.h, inbound.h. real/tensors/
+//            torch_tensors.h, .cpp make the view on the reloaded storage.
 #include "ferry/offload.h"
 
 #include <c10/core/GradMode.h>
@@ -36,11 +37,10 @@ namespace ferry {
 namespace real {
 namespace {
 
-// The core's options. Here an option has two names, and nowhere else but where the options of a
-// plan for stages become a user's again (real/train/gpt_pipe.cpp). The core's names say their unit,
-// for plan files and decision logs are written in them, and are read by whoever wrote none of
-// Ferry. A user's are shorter: Python and `ferry train` have them too, where a value carries its
-// unit ("64MiB"), and programs and pages are full of them.
+// Converts options to those of the core. Options have two names only here, and where a plan for
+// stages is converted back (real/train/gpt_pipe.cpp). The names in the core contain the unit,
+// because plan files and decision logs use them. The user's names are shorter, because a value may
+// have a unit ("64MiB") in Python and `ferry train`.
 CoreOptions to_core(const OffloadOptions& options) {
   CoreOptions core;
   core.host_memory = options.pinned() ? HostMemory::kPinned : HostMemory::kPageable;
@@ -64,7 +64,7 @@ CoreOptions to_core(const Plan& plan, const OffloadOptions& options) {
   return core;
 }
 
-// Of forwards that are not the plan's.
+// Returns the options of the core for forwards that do not match the plan.
 CoreOptions core_of_others(const OffloadOptions& options) {
   CoreOptions core = to_core(options);
   if (options.other_shapes() == OtherShapes::kKeep) {
@@ -73,7 +73,7 @@ CoreOptions core_of_others(const OffloadOptions& options) {
   return core;
 }
 
-// Of another batch a segment may save another number of tensors.
+// With other shapes a segment may save another number of tensors, so the number is not checked.
 std::shared_ptr<const SegmentPlan> segments_of_any_size(const SegmentPlan& planned) {
   auto plan = std::make_shared<SegmentPlan>(planned);
   for (SegmentPlan& segment : plan->segments) segment.packs.reset();
@@ -93,14 +93,14 @@ OffloadSession::OffloadSession(const OffloadOptions& options, CoreOptions core, 
       info_(options.info()),
       alloc_conf_(plan ? plan->alloc_conf : ""),
       others_(std::make_shared<OtherForwards>(options.other_shapes())) {
-  c10::initLogging();  // reads TORCH_CPP_LOG_LEVEL, as a Python process does
+  c10::initLogging();  // reads TORCH_CPP_LOG_LEVEL, as in a Python process
   SpanObserver observer;
   if (plan) segments_ = planned_segments(*plan);
   if (segments_ && others_->are_allowed()) segments_ = segments_of_any_size(*segments_);
   if (plan && !plan->spans.empty()) {
     spans_ = std::make_shared<PlannedSpans>(plan->spans, others_);
   }
-  if (options.log()) {
+  if (options.decisions()) {
     told_ = [log = log_](const Decision& decision) {
       const std::lock_guard lock(log->mutex);
       log->decisions.push_back(decision);
@@ -132,7 +132,7 @@ OffloadStatistics OffloadSession::statistics() const {
   return sum;
 }
 
-// The same devices' memory is in both, so it is not added.
+// Both offloaders report the memory of the same devices, so take the maximum, not the sum.
 OffloadMemory OffloadSession::memory() {
   OffloadMemory known = offloaders_->memory();
   if (of_others_) {
@@ -156,8 +156,8 @@ void OffloadSession::begin_run() {
   const std::shared_ptr<StreamLog> log = StreamLog::active();
   if (log && log != stream_log_.lock()) {
     throw torch_error(Error(
-        "this Offload was made before the stream log that is being written, which would lack its "
-        "copies; make it after the log was opened"));
+        "this Offload was made before the open stream log, so its copies would be missing there; "
+        "make the Offload after you open the log"));
   }
   if (spans_) spans_->begin_run();
   if (planned_) planned_->begin_run();
@@ -167,9 +167,9 @@ void OffloadSession::begin_run() {
   at_begin_ = statistics();
 }
 
-// Says once what is done, when something was saved.
+// After the first forward that saved something, reports what is offloaded.
 void OffloadSession::end_run() {
-  memory();  // a sample, where most is away
+  memory();  // takes a sample while most tensors are on the host
   const OffloadStatistics step = step_statistics();
   if (step.packs == 0 || has_told_.exchange(true)) return;
   warn_of_allocators(offloaders_->devices(), alloc_conf_, core_.warn);
@@ -207,9 +207,9 @@ OffloadStatistics OffloadSession::step_statistics() const {
   return statistics().since(at_begin_);
 }
 
-OffloadLog OffloadSession::take_log() {
+std::vector<Decision> OffloadSession::take_decisions() {
   const std::lock_guard lock(log_->mutex);
-  return {std::exchange(log_->decisions, {})};
+  return std::exchange(log_->decisions, {});
 }
 
 void OffloadSession::write_trace(const std::filesystem::path& path) const {
@@ -252,12 +252,12 @@ bool Offload::empty() const { return session_->empty(); }
 
 std::int64_t Offload::other_forwards() const { return session_->other_forwards(); }
 
-OffloadLog Offload::take_log() { return session_->take_log(); }
+std::vector<Decision> Offload::take_decisions() { return session_->take_decisions(); }
 
 void Offload::write_trace(const std::filesystem::path& path) const { session_->write_trace(path); }
 
-// One forward under a guard: what is in force while it lives, in the order in which it was put
-// there. Its end is an error's where an exception is on its way out.
+// One forward under a guard. Members are in the order in which they take effect. If an exception is
+// in flight at the end, the forward counts as failed.
 class OffloadGuard::Forward {
  public:
   explicit Forward(std::shared_ptr<real::OffloadSession> session) : session_(std::move(session)) {

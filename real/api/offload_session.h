@@ -1,13 +1,14 @@
-// What an Offload is a handle of, in C++ and in Python: the offloaders of its devices, with its
-// plan before them, its log and its trace.
+// The state behind an Offload, in C++ and in Python: the offloaders of its devices, its plan, its
+// decisions and its trace.
 //
-// A guard of either world does three things with it. It begins a forward (begin_run). It puts these
-// hooks in force on its thread, with the context for the checkpoints inside and, over them, the
-// plan's spans; how that is done is the guard's own affair (real/api/offload.cpp,
-// real/python/guards.cpp). And it ends the forward (end_run), or says that it was cut short
-// (abandon_run). The session outlives its guards: graphs own the hooks, and what these need.
+// A guard, in C++ or Python, does three things. It begins a forward (begin_run). It installs the
+// session's hooks on its thread, with the context for checkpoints, and on top of them the spans of
+// the plan; each kind of guard does this in its own way (real/api/offload.cpp,
+// real/python/guards.cpp). At its end it ends the forward (end_run), or says that an error cut it
+// short (abandon_run). The session outlives its guards, because graphs own the hooks and what they
+// need.
 //
-// Thread-safe. What it does is written in offload.cpp, beside the handle and the guard.
+// Thread-safe. The implementation is in offload.cpp, with the handle and the guard.
 #pragma once
 
 #include <atomic>
@@ -30,17 +31,18 @@ namespace ferry::real {
 
 class OffloadSession {
  public:
-  // Throws as Offload's constructors do.
+  // Throws what the constructors of Offload throw.
   explicit OffloadSession(const OffloadOptions& options);
   OffloadSession(const Plan& plan, const OffloadOptions& options);
 
   const CoreOptions& core() const { return core_; }
   DeviceOffloaders& offloaders() { return *offloaders_; }
-  // What a guard puts in force: the offloaders, or the plan that asks them.
+  // The hooks that a guard installs: those of the offloaders, or those of the plan in front of
+  // them.
   const std::shared_ptr<Hooks<at::Tensor>>& hooks() const { return hooks_; }
   const std::shared_ptr<Trace>& trace() const { return trace_; }
 
-  // What is exempt is for other forwards, too.
+  // Exempt tensors are exempt in forwards that do not match the plan, too.
   void exempt(const at::Tensor& tensor);
   OffloadStatistics statistics() const;
   OffloadMemory memory();
@@ -49,23 +51,24 @@ class OffloadSession {
   bool empty() const;
   void flush();
 
-  // A guard's forward begins, throws PlanMismatch where the last one saved too little; then ends,
-  // or was left by an exception. Throws std::logic_error while a stream log is written that this is
-  // older than: its copies would not be there, and what reads them would look clean.
+  // Begins a forward, ends it, or ends it after an exception. begin_run throws PlanMismatch if the
+  // last forward saved too few tensors. It throws an Error if a stream log is being written that
+  // was opened after this session was made: the copies would be missing, and the log would look
+  // clean.
   void begin_run();
   void end_run();
   void abandon_run();
-  // Throws now what the next begin_run would.
+  // Throws now what the next begin_run would throw.
   void require_whole();
-  // The plan's spans in a new forward, whose hooks are to be pushed on `around`; null: none, as for
-  // a forward without grad mode.
+  // Returns the spans of the plan for a new forward; their hooks must be pushed on `around`. Null
+  // if there are none, or without grad mode.
   std::unique_ptr<PlannedSpans::Forward> spans(
       HookStack<at::Tensor> around, PlannedSpans::Forward::Rethrow rethrow = [] {}) const;
-  // Of the checkpoints of a new forward, within those that are in force.
+  // Returns the context for the checkpoints of a new forward, given the context in force.
   std::shared_ptr<const CheckpointContext> context(CheckpointContext around);
 
   OffloadStatistics step_statistics() const;
-  OffloadLog take_log();
+  std::vector<Decision> take_decisions();
   void write_trace(const std::filesystem::path& path) const;
 
  private:
@@ -75,22 +78,22 @@ class OffloadSession {
   };
   OffloadSession(const OffloadOptions& options, CoreOptions core, const Plan* plan);
 
-  const CoreOptions core_;  // as asked for; the core's own also has the log
+  const CoreOptions core_;  // as the user set them; the core's own also have the log
   const std::function<void(const std::string&)> info_;
-  const std::string alloc_conf_;  // of a plan
+  const std::string alloc_conf_;  // from the plan
   const std::weak_ptr<StreamLog> stream_log_ = StreamLog::active();
   std::atomic<bool> has_told_ = false;
   mutable std::mutex step_mutex_;
   OffloadStatistics at_begin_;
-  // Shared with callbacks that may outlive this.
+  // Shared with callbacks that may outlive the session.
   std::shared_ptr<Log> log_ = std::make_shared<Log>();
   std::function<void(const Decision&)> told_;
-  std::shared_ptr<const SegmentPlan> segments_;  // of a plan
+  std::shared_ptr<const SegmentPlan> segments_;  // from the plan
   std::atomic<std::uint64_t> runs_ = 0;
   std::shared_ptr<Trace> trace_;
   const std::shared_ptr<OtherForwards> others_;
   std::shared_ptr<DeviceOffloaders> offloaders_;
-  std::shared_ptr<DeviceOffloaders> of_others_;  // null: there are none
+  std::shared_ptr<DeviceOffloaders> of_others_;  // null unless other shapes are allowed
   std::shared_ptr<PlannedHooks> planned_;
   std::shared_ptr<PlannedSpans> spans_;
   std::shared_ptr<Hooks<at::Tensor>> hooks_;

@@ -1,13 +1,14 @@
-// What becomes of a forward that is not the plan's: an error, or a forward of another batch.
+// Decides whether a forward that does not match the plan is an error, or a forward with another
+// batch.
 //
-// The last batch of an epoch is smaller, sequences vary, and a padded batch has a mask that another
-// has not. Where OffloadOptions::other_shapes allows it, a saved tensor that differs from the
-// plan's in its sizes alone makes the forward another one, and once a forward was the plan's so
-// does any difference. Before that a difference is an error: a plan of another model, mode or
-// autocast would never be carried out, and nobody would know.
+// The last batch of an epoch is smaller, sequences vary, and only padded batches have a mask. If
+// OffloadOptions::other_shapes allows it, a saved tensor that differs from the plan only in its
+// sizes makes its forward an *other* one. Once a forward has matched the plan, any difference does.
+// Before that, a difference is an error: otherwise a plan for another model, mode or autocast would
+// never be executed, and nobody would notice.
 //
-// What other forwards save goes to hooks of their own. What was packed before the difference showed
-// stays where it is: it is served however it was packed.
+// Other hooks then pack what the forward saves. What was packed before the difference was found
+// stays as it is, and can be unpacked.
 //
 // Thread-safe.
 #pragma once
@@ -25,21 +26,21 @@ class OtherForwards {
   explicit OtherForwards(OtherShapes allowed) : allowed_(allowed != OtherShapes::kRaise) {}
 
   bool are_allowed() const { return allowed_; }
-  // The present forward is another one.
+  // True if the present forward is an other one.
   bool is_here() const { return here_; }
-  // So many were.
+  // Returns the number of other forwards.
   std::int64_t count() const { return count_; }
 
-  // The present forward differs from the plan's, as the text says, and maybe in sizes alone. Throws
-  // PlanMismatch where that is an error.
+  // Reports a difference between the present forward and the plan; `in_sizes_alone` if only sizes
+  // differ. Throws PlanMismatch if that is an error.
   void meet(const std::string& difference, bool in_sizes_alone);
-  // The present forward is over. `as_planned`: it was the plan's.
+  // Ends the present forward. `as_planned` says that it matched the plan.
   void end_run(bool as_planned);
 
  private:
   const bool allowed_;
   std::atomic<bool> here_ = false;
-  std::atomic<bool> planned_ = false;  // a forward was the plan's
+  std::atomic<bool> planned_ = false;  // a forward matched the plan
   std::atomic<std::int64_t> count_ = 0;
 };
 

@@ -31,7 +31,7 @@ std::string describe(std::string_view dtype, c10::IntArrayRef shape, c10::IntArr
   return std::string(dtype) + " " + numbers(shape) + " strides " + numbers(strides);
 }
 
-// Compares strides, except in dimensions of one element, where they mean nothing.
+// Compares strides, except in dimensions with one element, where they have no meaning.
 bool same_strides(c10::IntArrayRef shape, c10::IntArrayRef a, c10::IntArrayRef b) {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] > 1 && a[i] != b[i]) return false;
@@ -72,8 +72,8 @@ std::string difference(const PlanEntry& entry, const at::Tensor& tensor) {
          ", the model saves " + describe(dtype_name(tensor), tensor.sizes(), strides);
 }
 
-// Whether an allocator's options are those that a plan names; one that names none does not care.
-// Options that are not modelled are others.
+// True if the allocator has the options that the plan names, or if the plan names none. Options
+// that Ferry does not model count as different.
 bool has_alloc_conf(const std::string& settings, const std::string& planned) {
   if (planned.empty()) return true;
   try {

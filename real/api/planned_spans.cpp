@@ -23,7 +23,7 @@ using c10::DispatchKeySet;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-// True if the op wrote, or made a storage: it counts.
+// True if the op counts, because it wrote a tensor or made a storage.
 bool counts(const SeenOps::Seen& seen) {
   const auto is_written = [](const auto& argument) { return argument.written; };
   if (std::ranges::any_of(seen.arguments, is_written)) return true;
@@ -53,21 +53,21 @@ void PlannedSpans::ended_wrong(std::exception_ptr error) {
   error_ = std::move(error);
 }
 
-// All but `pack` is called on the forward's thread alone.
+// Runs the spans of one forward. All calls except `pack` are made on the thread of the forward.
 class PlannedSpans::Forward::Run {
  public:
   Run(std::shared_ptr<PlannedSpans> plan, HookStack<at::Tensor> around)
       : plan_(std::move(plan)), thread_(TorchAutograd().thread()), around_(std::move(around)) {}
 
-  // True where the forward's own ops run.
+  // True on the thread of the forward, outside a backward.
   bool is_here() const {
     return TorchAutograd().graph_task() == GraphTaskId::kNone &&
            TorchAutograd().thread() == thread_;
   }
   bool is_over() const { return open_.empty() && next_ == plan_->spans_.size(); }
 
-  // The next op runs, or its node saves: ends the spans that it is not in, begins those that begin
-  // with it.
+  // Call it when the next op runs, or when its node saves. It ends the spans that the op is not in,
+  // and begins those that begin with it.
   void reach() {
     end_spans();
     for (const PlanSpan* next = next_span(); next && next->first == ops_; next = next_span()) {
@@ -90,7 +90,7 @@ class PlannedSpans::Forward::Run {
       SeenOps::tell(*open.span, std::move(told));
     }
     if (!counts(seen)) return;
-    // (An evaluation may be of anything.)
+    // An evaluation may run any operators.
     const bool trains = saved_ || c10::GradMode::is_enabled();
     if (trains && !ends_are_planned(op)) return stop();
     ++ops_;
@@ -104,7 +104,7 @@ class PlannedSpans::Forward::Run {
     return open_.empty() ? pack_around(tensor) : open_.back().hooks->pack(tensor);
   }
 
-  // One that saved nothing was none.
+  // A forward that saved nothing does not count.
   void end() {
     end_spans();
     if (!saved_ || is_over()) return;
@@ -116,15 +116,16 @@ class PlannedSpans::Forward::Run {
   }
 
  private:
-  // A span that runs now.
+  // A span that is running.
   struct Open {
     const PlanSpan* plan;
     std::shared_ptr<Replays::Span> span;
     std::shared_ptr<Hooks<at::Tensor>> hooks;
-    std::size_t next = 0;  // the one in it that comes, or that is open
+    std::size_t next = 0;  // the inner span that is next or running
   };
 
-  // Of the spans that begin or end with this op. False: it is another one, of another forward.
+  // Checks the op if a span begins or ends with it. Returns false if it is another op than planned,
+  // and the forward therefore an other one.
   bool ends_are_planned(const OperatorHandle& op) const {
     for (const Open& open : open_) {
       for (const auto& [place, planned] : {std::tie(open.plan->first, open.plan->first_op),
@@ -139,7 +140,7 @@ class PlannedSpans::Forward::Run {
     }
     return true;
   }
-  // No span is left of this forward.
+  // Ends all spans of this forward, and begins no more.
   void stop() {
     while (!open_.empty()) {
       open_.back().span->end();
@@ -148,13 +149,14 @@ class PlannedSpans::Forward::Run {
     next_ = plan_->spans_.size();
   }
   bool keeps(const Open& open) const { return std::ranges::binary_search(open.plan->keep, ops_); }
-  // The next that may begin; null: none, in the one that is open.
+  // Returns the next span that may begin, inside the running one if there is one; null if there is
+  // none.
   const PlanSpan* next_span() const {
     const std::vector<PlanSpan>& all = open_.empty() ? plan_->spans_ : open_.back().plan->inner;
     const std::size_t next = open_.empty() ? next_ : open_.back().next;
     return next < all.size() ? &all[next] : nullptr;
   }
-  // What an inner span's replay begins from is for the span around it to make again.
+  // Returns the hooks for the next span: the outer span recomputes what an inner one starts from.
   HookStack<at::Tensor> around_next() const {
     HookStack<at::Tensor> stack = around_;
     if (open_.empty()) return stack;
@@ -178,10 +180,10 @@ class PlannedSpans::Forward::Run {
   const ThreadId thread_;
   const HookStack<at::Tensor> around_;
   SeenOps seen_;
-  bool saved_ = false;       // any tensor
-  std::uint64_t ops_ = 0;    // that ran
-  std::uint64_t nodes_ = 0;  // that were made when the last of them had run
-  std::size_t next_ = 0;     // the outermost span that comes, or that is open
+  bool saved_ = false;       // saved any tensor
+  std::uint64_t ops_ = 0;    // ops so far
+  std::uint64_t nodes_ = 0;  // nodes made when the last op had run
+  std::size_t next_ = 0;     // the outermost span that is next or running
   std::vector<Open> open_;   // the outermost first
 };
 

@@ -1,15 +1,15 @@
-// Executes the spans of a plan (formats/spans.h): counts the ops of a forward as the capture did,
-// begins and ends each span at its places, and keeps what the plan keeps in it.
+// Executes the spans of a plan (formats/spans.h). It counts the ops of a forward as the capture
+// did, begins and ends each span at its position, and keeps the results that the plan keeps.
 //
-// An op here is one that writes in place or makes a storage, on the forward's thread and in no
-// backward. Its node is made before it runs, and saves before it and after it. LibTorch counts
-// nodes (the sequence number): so a tensor that is saved when no node was made since an op ran is
-// that op's, and else the next one's. A span has ended when one of the two happens for the next op.
+// An op counts if it writes in place or makes a storage, on the thread of the forward and outside
+// any backward. The node of an op is made before the op runs, and may save before and after it.
+// LibTorch numbers nodes (the sequence number). If no node was made since an op ran, a saved tensor
+// belongs to that op, otherwise to the next one. A span has ended when the next op runs or saves.
 //
-// Where nothing comes after a span's last op but a backward that is given its gradients, the span
-// ends with the forward's scope, and what its replays begin from stays where it is until then.
+// If only a backward that gets its gradients follows the last op of a span, the span ends with the
+// forward's scope. Until then the tensors that its replay starts from stay on the device.
 //
-// A forward of another batch (other_forwards.h) has the spans as long as it has their operators.
+// A forward with other shapes (other_forwards.h) uses the spans as long as its operators match.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,17 +27,16 @@
 
 namespace ferry::real {
 
-// The spans of a plan, and how its last forward ended. Thread-safe.
+// The spans of a plan, and how the last forward ended. Thread-safe.
 class PlannedSpans {
  public:
   PlannedSpans(std::vector<PlanSpan> spans, std::shared_ptr<OtherForwards> others)
       : spans_(std::move(spans)), others_(std::move(others)) {}
 
-  // The spans of one forward of the calling thread.
+  // The spans of one forward on the calling thread.
   class Forward;
 
-  // A new forward begins. Throws what was wrong with the end of the last one: PlanMismatch, if it
-  // was before that of its spans.
+  // Begins a new forward. Throws PlanMismatch if the last forward ended before all of its spans.
   void begin_run();
 
  private:
@@ -49,22 +48,22 @@ class PlannedSpans {
   std::exception_ptr error_;
 };
 
-// Sees the ops that the calling thread runs while it lives. Those that are not the plan's throw
+// While it lives, it sees the ops of the calling thread. An op that does not match the plan throws
 // PlanMismatch.
 class PlannedSpans::Forward {
  public:
-  // Called where an op throws, within the catch block: may throw something else in its place.
+  // Called in the catch block if an op throws. It may throw another exception instead.
   using Rethrow = void (*)();
 
-  // `around`: the hooks that its own are to be pushed on.
+  // `around` are the hooks on which it pushes its own.
   Forward(std::shared_ptr<PlannedSpans> spans, HookStack<at::Tensor> around, Rethrow rethrow);
   Forward(const Forward&) = delete;
   Forward& operator=(const Forward&) = delete;
   ~Forward() = default;
 
   const std::shared_ptr<Hooks<at::Tensor>>& hooks() const { return hooks_; }
-  // The forward is over, and not by an exception. False: its end was wrong, and the next begin_run
-  // throws what.
+  // Ends the forward, if no exception did. Returns false if it did not match the plan at its end;
+  // the next begin_run then throws.
   bool end() noexcept;
 
  private:

@@ -20,7 +20,7 @@ using c10::DispatchKeySet;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-// Tells the span of each op.
+// Reports each op to the span.
 class Recording final : public OpScope {
  public:
   Recording(std::shared_ptr<Replays::Span> span, std::set<std::string> keep)

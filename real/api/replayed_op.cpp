@@ -27,7 +27,7 @@ bool is_written(const c10::Argument& argument) {
   return argument.alias_info() && argument.alias_info()->isWrite();
 }
 
-// They fill all of the tensor that they are called on, and read none of it.
+// These overwrite all of the tensor that they are called on, and read none of it.
 bool is_overwrite(std::string_view op) {
   constexpr std::array<std::string_view, 11> kNames = {
       "aten::copy_",      "aten::fill_",   "aten::zero_",      "aten::bernoulli_",
@@ -39,17 +39,17 @@ bool is_overwrite(std::string_view op) {
 constexpr std::string_view kMean = "running_mean";
 constexpr std::string_view kVariance = "running_var";
 
-// They write their running statistics where `training` is true, and do not say so.
+// These write their running statistics if `training` is true; their schema does not say so.
 bool keeps_statistics(std::string_view op) {
   return op == "aten::native_batch_norm" || op == "aten::cudnn_batch_norm" ||
          op == "aten::miopen_batch_norm";
 }
 
-// An op whose effects are not all in its schema: it writes what it does not say that it writes, or
-// gives a tensor another memory.
+// True if the schema does not show all effects: the op writes more than it declares, or gives a
+// tensor other memory.
 bool is_secretive(const c10::FunctionSchema& schema) {
   const std::string_view name = schema.name();
-  // Of other libraries nobody knows whether they draw, or write.
+  // It is unknown if operators of other libraries use random numbers or write.
   if (!name.starts_with("aten::")) return true;
   for (const std::string_view part :
        {"aten::set_", "aten::resize", "aten::_resize", "aten::rrelu_with_noise", "aten::_cudnn_rnn",
@@ -62,7 +62,7 @@ bool is_secretive(const c10::FunctionSchema& schema) {
   });
 }
 
-// Lists of tensors are taken apart, lists of such lists are not.
+// Lists of tensors are supported, lists of lists of tensors are not.
 bool can_be_taken_apart(const c10::Argument& argument) {
   if (!holds_tensors(*argument.type())) return true;
   const std::string type = argument.type()->str();
@@ -109,7 +109,7 @@ void set_state(at::Generator generator, const at::Tensor& state) {
   const std::lock_guard lock(generator.mutex());
   generator.set_state(state);
 }
-// Another generator in that state.
+// Returns another generator with that state.
 at::Generator another(const at::Generator& like, const at::Tensor& state) {
   at::Generator generator = like.clone();
   set_state(generator, state);
@@ -280,7 +280,7 @@ void ReplayedOp::run_with_numbers(Stack* stack) const {
 std::vector<at::Tensor> ReplayedOp::run(const std::vector<at::Tensor>& tensors) const {
   const c10::AutoGradMode grad_mode(grad_mode_);
   const Ambient::Scope ambient(*ambient_);
-  // What runs inside the op sees no autograd, as in forward: there is no graph.
+  // Ops inside this op must not see autograd, as in forward: there is no graph.
   const c10::impl::ExcludeDispatchKeyGuard below(
       c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::DispatchKeySet(kBelowAutograd));
   Stack stack = this->stack(tensors);

@@ -1,8 +1,8 @@
-// One call of an operator, below autograd, with everything needed to run it again: its arguments,
-// its kernel's dispatch keys, autocast, grad mode (kernels may ask for it), and where it draws
-// random numbers the generator's state.
+// One call of an operator below autograd, with what its replay needs: its arguments, dispatch keys,
+// autocast state and grad mode (kernels may read it), and the state of the random generator if it
+// uses one.
 //
-// It holds no tensor: those are handed over in the order in which `tensors` lists them.
+// It holds no tensors: `run` gets them, in the order in which tensors_of() lists them.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -20,31 +20,32 @@
 
 namespace ferry::real {
 
-// What is known of an operator.
+// Facts about an operator.
 struct OpTraits {
-  bool is_seen = false;           // it makes or writes tensors (no view, and no mere number)
-  bool can_run_again = false;     // but for a batch norm that reads its statistics: see below
-  bool keeps_statistics = false;  // a batch norm: in training it writes them, and does not say so
-  bool makes_blank = false;       // undefined contents: at::empty
-  bool overwrites = false;        // all that it writes: copy_, fill_, bernoulli_
+  bool is_seen = false;           // makes or writes tensors (not just a view or a number)
+  bool can_run_again = false;     // except a batch norm that reads its statistics
+  bool keeps_statistics = false;  // a batch norm: writes them in training, undeclared
+  bool makes_blank = false;       // its results have undefined contents: at::empty
+  bool overwrites = false;        // it overwrites all that it writes: copy_, fill_, bernoulli_
 };
 const OpTraits& traits_of(const c10::OperatorHandle& op);
 
-// True if this call of it can run again and make the same. In training a batch norm can, on copies
-// of the statistics; what it reads in evaluation, a training may have written since.
+// True if this call can run again with the same results. A batch norm in training mode can, on
+// copies of its statistics. In eval mode it cannot, because a training may have changed what it
+// reads.
 bool can_run_again(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
-// The tensors of a call's arguments, in order, where they are defined.
+// The defined tensors among the arguments of a call, in order.
 struct OpTensor {
   at::Tensor tensor;
   bool written = false;
 };
 std::vector<OpTensor> tensors_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
-// The defined tensors of its results, which are the last of the stack.
+// Returns the defined tensors among the results, which are on top of the stack.
 std::vector<at::Tensor> results_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
-// Autocast as it is now, once for all calls that find it unchanged.
+// Returns the present autocast state. Calls share one object as long as the state does not change.
 class AutocastNow {
  public:
   std::shared_ptr<const Ambient> get();
@@ -56,26 +57,27 @@ class AutocastNow {
 
 class ReplayedOp {
  public:
-  // Before the op runs.
+  // Construct it before the op runs.
   ReplayedOp(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
              const torch::jit::Stack& stack, std::shared_ptr<const Ambient> ambient,
              bool grad_mode);
 
-  // Runs the op on these in place of its tensors; the random generators are then as before.
+  // Runs the op on these tensors instead of its own. Afterwards the random generators are as
+  // before.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& tensors) const;
 
  private:
   // An argument without its tensors.
   struct Argument {
     enum class Kind : std::uint8_t { kOther, kTensor, kList, kOptionals } kind = Kind::kOther;
-    bool copied = false;        // kTensor: the op writes it, and is given a copy
+    bool copied = false;        // kTensor: the op writes it, so it gets a copy
     c10::IValue value;          // kOther
-    std::vector<bool> defined;  // the tensors of a list
+    std::vector<bool> defined;  // whether each tensor of a list is defined
   };
   struct Drawn {
-    std::optional<std::size_t> argument;  // that takes a generator
+    std::optional<std::size_t> argument;  // the argument that is a generator
     at::Generator generator;
-    at::Tensor state;  // before the op
+    at::Tensor state;  // its state before the op
   };
 
   static Argument apart(const c10::IValue& value);

@@ -1,5 +1,5 @@
-// The replayer of the process, and what it is told of each op: for ferry::replay, and for the spans
-// of a plan.
+// The replayer of this process, and the report of each op to its spans. ferry::replay and the spans
+// of plans use it.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -17,11 +17,11 @@
 
 namespace ferry::real {
 
-// LibTorch's tensors for replays. What it keeps is always another tensor on the same bytes: an op's
-// output has no graph when the op ends, and gets one then.
+// LibTorch's tensors for replays. It always keeps a new tensor object on the same bytes, because an
+// output gets its graph only after the op has ended.
 struct ReplayTensors : TorchCompute {
   static Tensor detach(const Tensor& tensor) { return TorchTensors::detach(tensor); }
-  // (A number that was made a tensor takes part in type promotion in its own way.)
+  // A number that was wrapped in a tensor has other rules of type promotion, so it is not plain.
   static bool plain(const Tensor& tensor) {
     return TorchTensors::plain(tensor) && !tensor.unsafeGetTensorImpl()->is_wrapped_number();
   }
@@ -30,19 +30,19 @@ static_assert(ReplayDevice<ReplayTensors>);
 
 using Replays = Replayer<ReplayTensors, TorchAutograd>;
 
-// Never destroyed: graphs in statics outlive it otherwise.
+// Never destroyed, because graphs in static variables may outlive it.
 Replays& replays();
 
-// Runs ops and sees them as spans are told of them. Thread-safe: ops of a backward in a span may
-// run on several threads.
+// Runs ops and makes the reports about them. Thread-safe: ops of a backward inside a span may run
+// on several threads.
 class SeenOps {
  public:
   using Seen = SeenCall<ReplayTensors>;
 
-  // Runs an op that traits_of says is seen. `again`: whether it may run again.
+  // Runs an op for which traits_of says is_seen. `again` says whether a replay may run it.
   Seen run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
            bool again, c10::function_ref<void()> run);
-  // Tells the span, which may run ops of its own.
+  // Reports the op to the span, which may run ops of its own.
   static void tell(Replays::Span& span, Seen seen);
 
  private:

@@ -1,4 +1,4 @@
-// Reports the calls of ferry::checkpoint to an observer: a capture, which records them.
+// Reports calls of ferry::checkpoint to an observer. Captures record them in this way.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,12 +10,12 @@
 
 namespace ferry::real {
 
-// Called before the function, with the tensor arguments in order, undefined ones included. The
+// Called before the function, with the tensor arguments in order, including undefined ones. The
 // returned scope lives until the function has returned.
 using SegmentObserver =
     std::function<CheckpointScope(const std::vector<at::Tensor>& arguments, bool reentrant)>;
 
-// While it lives, `observer` hears of the calling thread's calls, in place of any earlier observer.
+// While it lives, `observer` gets the calls on this thread, instead of an earlier observer.
 class ObserveSegments {
  public:
   explicit ObserveSegments(SegmentObserver observer);
@@ -28,7 +28,7 @@ class ObserveSegments {
   const SegmentObserver* const before_;
 };
 
-// None if nobody observes.
+// Returns null if there is no observer.
 CheckpointScope begin_segment(const std::vector<at::Tensor>& arguments, bool reentrant);
 
 }  // namespace ferry::real

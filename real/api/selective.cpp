@@ -28,12 +28,12 @@ using c10::DispatchKeySet;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-// The random numbers that an op drew from a default generator, kept by their effect: if the
-// generator is again in the state before the op, it is set to the state after it. (Otherwise it is
-// not the checkpoint's to move: preserve_rng_state is off.)
+// The effect of an op on a default random generator: its state before and after. If the generator
+// is in the first state again, it is set to the second. If it is not, preserve_rng_state is off,
+// and the generator is left alone.
 class Drawn {
  public:
-  // None if the op does not draw.
+  // Returns null if the op uses no random numbers.
   static std::shared_ptr<Drawn> before(const OperatorHandle& op, const Stack& stack) {
     if (!op.hasTag(at::Tag::nondeterministic_seeded)) return nullptr;
     return std::make_shared<Drawn>(real::drawing_device(op, stack));
@@ -43,7 +43,7 @@ class Drawn {
                                    : at::globalContext().defaultGenerator(device)),
         before_(state()) {}
 
-  // True if it has drawn.
+  // Returns true if the op used the generator.
   bool after() {
     after_ = state();
     return !at::equal(before_, after_);
@@ -64,11 +64,11 @@ class Drawn {
   at::Tensor after_;
 };
 
-// A result of an op other than a tensor, with its position.
+// A result that is not a tensor, in its position.
 struct Other {
   c10::IValue value;
-  std::optional<std::size_t> list;  // set: the next so many tensors form a list
-  std::shared_ptr<Drawn> drawn;     // set: no result, but numbers drawn
+  std::optional<std::size_t> list;  // if set: the next so many tensors form a list
+  std::shared_ptr<Drawn> drawn;     // if set: not a result, but an effect on a generator
 };
 
 struct Device : TorchTensors {
@@ -108,7 +108,7 @@ at::Tensor tensor_of(const Cache::Output& output) {
   return tensor ? *tensor : at::Tensor();
 }
 
-// Returns kept results in place of running the op.
+// Returns kept results instead of running the op.
 void answer(const OperatorHandle& op, Stack* stack, const Cache::Outputs& outputs) {
   torch::jit::drop(*stack, op.schema().arguments().size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -127,8 +127,8 @@ void answer(const OperatorHandle& op, Stack* stack, const Cache::Outputs& output
   }
 }
 
-// A cast from one floating-point type to another, on its device. Autocast makes one of a weight
-// that it has not cast before, so a recompute may have more of them than forward, or fewer.
+// True for a cast between floating-point types on one device. Autocast casts a weight that it has
+// not cast before, so a recompute may have more or fewer casts than forward.
 bool is_cast(const OperatorHandle& op, const Stack& stack) {
   static const c10::OperatorName to_copy("aten::_to_copy", "");
   if (op.operator_name() != to_copy) return false;
@@ -167,7 +167,7 @@ class Forward final : public OpScope {
     }
     try {
       run_outside(op, keys, stack);
-    } catch (...) {  // the function may catch it, so a recompute runs the op and it throws again
+    } catch (...) {  // the function may catch it, so a recompute runs the op again
       cache_->ran(name, CheckpointPolicy::kMustRecompute, {});
       throw;
     }

@@ -24,7 +24,7 @@ thread_local Step allocating_step = Step::kUser;
 thread_local std::optional<StreamId> allocating_pool;
 thread_local std::optional<std::size_t> compute_thread;
 
-// LibTorch's own name for it; 2.8 has none for streams of any device.
+// Returns LibTorch's name for the stream. Version 2.8 has none for generic streams.
 template <class Stream>
 void* handle_of(const Stream& stream) {
   if constexpr (requires { stream.native_handle(); }) {
@@ -116,7 +116,7 @@ StreamId StreamLog::stream(const StreamKey& key) {
 
 EventId StreamLog::new_event() {
   const std::lock_guard lock(mutex_);
-  return EventId{++events_};  // 0: never recorded
+  return EventId{++events_};  // 0 means never recorded
 }
 
 void StreamLog::write(const StreamOp& op) noexcept {
@@ -145,8 +145,8 @@ void StreamLog::allocated(std::uint64_t address, std::int64_t bytes, StreamId st
   write_locked(op);
 }
 
-// Bytes that the stream's ops used may go to another stream's pool, because these ops are done. The
-// log expresses this as a pool that had them and waits for the stream.
+// Bytes that ops of a stream used go to the pool of another stream, because these ops are done. The
+// log shows this as a pool that had the bytes and waits for the stream.
 void StreamLog::hand_over(StreamOp op, StreamId pool) {
   const StreamId stream = op.stream;
   op.pool = PoolKind::kAsync;

@@ -1,17 +1,17 @@
-// A device whose calls are written to a stream log, under the names of their steps.
+// A device that writes its calls to a stream log, with the names of their steps.
 //
 //   call                     lines
-//   record, wait             record, wait; an event of its own each time, gone with its last handle
+//   record, wait             record, wait; each has an event of its own, gone with its last handle
 //   offload, reload          copy
-//   allocate                 alloc, by whoever watches the allocator
+//   allocate                 alloc, written by the source that watches the allocator
 //   record_use               record_use
 //   allocate_host            alloc of pool `host`
-//   release_host             for each event a record_use until it, then free: the tier waits
+//   release_host             a record_use until each event, then free: the host tier waits
 //
-// A call that throws writes nothing. A host buffer that dies without release_host is given back
-// when all that the lanes were given is done, and is logged so.
+// A call that throws writes nothing. A host buffer that is destroyed without release_host is freed
+// after all work that the lanes have so far, and is logged so.
 //
-// It stands on the device itself: what an adaptor above it bends is logged as it was bent.
+// It wraps the real device directly, so faults that an adaptor above it injects are logged.
 #pragma once
 
 #include <cstdint>
@@ -85,7 +85,7 @@ class StreamLogged : public Forward<D> {
 
    private:
     friend class StreamLogged;
-    std::shared_ptr<State> owner_;  // none: no bytes, or given back
+    std::shared_ptr<State> owner_;  // null: no bytes, or already released
     Range range_;
     typename D::HostBuffer buffer_;
   };
@@ -150,7 +150,7 @@ class StreamLogged : public Forward<D> {
       }
       owner->host_freed(step, taken.range_);
       Base::upstream().release_host(step, std::move(taken.buffer_), upstream);
-    } catch (...) {  // without memory for the lists the buffer frees itself
+    } catch (...) {  // no memory for the lists: the buffer frees itself
     }
   }
 

@@ -17,7 +17,7 @@
 namespace ferry::real {
 namespace {
 
-// The lanes, as streams of the device.
+// The ids of the two lanes, as streams of the device in the trace.
 constexpr std::uint64_t kToHost = 1;
 constexpr std::uint64_t kFromHost = 2;
 
@@ -45,7 +45,7 @@ std::optional<Trace::Allocated> allocated_on_cuda() {
   return Trace::Allocated{static_cast<std::uint32_t>(device), now_ns(), bytes};
 }
 
-// Of the device that this thread computes on.
+// Returns the memory of the device on which this thread computes.
 std::optional<Trace::Allocated> allocated_now() {
   if (auto on_cuda = allocated_on_cuda()) return on_cuda;
   CountingAllocator& counting = CountingAllocator::instance();
@@ -118,13 +118,14 @@ void Trace::write(const std::filesystem::path& path) const {
   file.commit();
 }
 
-// They were told when they were done, each lane's in order. Bytes may come back several times.
+// Copies were added when they were done, in the order of each lane. Bytes may come back several
+// times.
 void Trace::write_copies(KinetoFile& file) const {
   struct Out {
     KinetoSpan span;
     std::int64_t not_back = 0;
   };
-  std::map<const void*, Out> out;  // what went to the host last, by where it is there
+  std::map<const void*, Out> out;  // the last copy to each place on the host
   std::uint64_t flows = 0;
   std::int64_t bytes = 0;
   for (const Span& copy : copies_) {

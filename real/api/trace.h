@@ -1,11 +1,11 @@
-// A timeline for viewing: ops on their threads, copies on their lanes.
+// A timeline for a viewer: ops on their threads, copies on their lanes.
 //
-// Ops are seen through LibTorch's RecordFunction on the thread of a scope and on the engine's
-// threads for a backward begun in it. Times are nanoseconds of the host's steady clock; a CUDA op's
-// is that of its launch. The file is as PyTorch's profiler writes it (formats/kineto_file.h), with
-// two counters: of the bytes that went to the host and are not back, and, after each op, of what a
-// device's allocator has given out. On CUDA that is the caching allocator's own count (LibTorch 2.9
-// or later); on a CPU CountingAllocator's, where it is installed.
+// LibTorch's RecordFunction reports the ops on the thread of a scope, and on the engine's threads
+// for a backward that begins in the scope. Times are nanoseconds of the host's steady clock; a CUDA
+// op has the time of its launch. The file has the format of PyTorch's profiler
+// (formats/kineto_file.h), with two counters: the bytes that are on the host and not back yet, and
+// after each op the bytes that the device's allocator has handed out. On CUDA the caching allocator
+// counts these (LibTorch 2.9 or later), on the CPU CountingAllocator, if it is installed.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -33,7 +33,7 @@ class Trace {
     std::int64_t end_ns = 0;
   };
 
-  // What a device's allocator has given out, at a time.
+  // The bytes that a device's allocator has handed out, at a time.
   struct Allocated {
     std::uint32_t device = 0;
     std::int64_t at_ns = 0;
@@ -43,7 +43,7 @@ class Trace {
   void add(const Span& copy);
   void add(Op op);
   void add(Allocated allocated);
-  // Throws std::system_error; it never leaves half a file.
+  // Throws std::system_error. An error leaves no partial file.
   void write(const std::filesystem::path& path) const;
 
  private:
@@ -52,11 +52,11 @@ class Trace {
   mutable std::mutex mutex_;
   std::vector<Span> copies_;
   std::vector<Op> ops_;
-  std::vector<Allocated> allocated_;  // of each device, its changes
+  std::vector<Allocated> allocated_;  // the changes for each device
   std::map<std::uint32_t, std::int64_t> last_allocated_;
 };
 
-// While it lives, ops of this thread go to the trace.
+// While it lives, ops of this thread are added to the trace.
 class OpTraceScope {
  public:
   explicit OpTraceScope(std::shared_ptr<Trace> trace);

@@ -1,5 +1,5 @@
-// A checkpointed function whose recomputes read from outside what forward read
-// (real/autograd/outside_reads.h), or throw CheckpointError.
+// A checkpointed function whose recomputes check their reads from outside: if a tensor changed
+// since forward read it, they throw CheckpointError (real/autograd/outside_reads.h).
 #pragma once
 
 #include <c10/core/GradMode.h>
@@ -12,11 +12,11 @@
 
 namespace ferry::real {
 
-// Of one call: `forward` is the function as forward calls it, `again` as recomputes do. They share
-// what was read, and live as long as the graph does.
+// For one call: `forward` wraps the function for forward, `again` for recomputes. They share the
+// list of reads, and live as long as the graph.
 class Watched {
  public:
-  // What recomputes do not compare, they do not compare here. `rethrow` may be null.
+  // With DeterminismCheck::kNone nothing is checked. `rethrow` may be null.
   explicit Watched(const CheckpointOptions& options, checkpoint_impl::Rethrow rethrow = nullptr)
       : rethrow_(rethrow),
         watches_(options.determinism_check() != DeterminismCheck::kNone &&

@@ -18,7 +18,7 @@
 namespace ferry::real {
 namespace {
 
-// Whether anything ran on the accelerator. Once true it stays so.
+// True if anything has run on the accelerator. It never becomes false again.
 bool used(c10::DeviceType accelerator) {
   static std::atomic<bool> known{false};
   if (known.load(std::memory_order_relaxed)) return true;

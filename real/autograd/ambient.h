@@ -1,14 +1,14 @@
-// What ops depend on beside their inputs, as a recompute is to see it: autocast, and where it
-// matters the random generators.
+// The state outside their inputs that ops depend on, as a recompute must see it: autocast and, if
+// requested, the random generators.
 //
-// Autocast is that of the CPU and of the accelerator (whether it is on, its dtype, whether casts
-// are cached); in a scope casts are cached as in a region of its own, and dropped with the
-// outermost. Random numbers are those of the thread's generator on the CPU (cpu_generator.h) and of
-// each device that holds a tensor; a scope forks them: whatever runs inside, they go on as if it
-// had not. Once several threads have run segments (shared_draws.h), a scope has a generator of its
-// own on the CPU, and touches nobody's.
+// The autocast state is that of the CPU and of the accelerator: whether it is on, its dtype, and
+// whether casts are cached. In a scope casts are cached as in an autocast region of its own, and
+// the cache is cleared at the end of the outermost scope. The generators are the thread's generator
+// on the CPU (cpu_generator.h) and that of each device that holds a tensor. A scope forks them:
+// after it they continue as if nothing had run. Once several threads have run segments
+// (shared_draws.h), a scope uses a CPU generator of its own and does not touch the shared one.
 //
-// Not replayed: generators of the user's own, default dtypes, thread counts, flags of
+// These are not replayed: generators of the user, default dtypes, thread counts, and flags of
 // at::globalContext().
 //
 // Source: torch/utils/checkpoint.py (_get_autocast_kwargs, get_device_states), torch/random.py
@@ -31,13 +31,14 @@ namespace ferry::real {
 
 class Ambient {
  public:
-  // The calling thread's, now. `random`: the generators as well, of the CPU and of the devices
-  // where `values` are. Undefined values are none.
+  // Captures the present state of the calling thread. With `random` it includes the generators of
+  // the CPU and of the devices of `values`. Undefined values are ignored.
   Ambient(std::span<const at::Tensor> values, bool random);
 
-  // After forward, on its thread. Throws std::runtime_error where the accelerator was first used
-  // since, so that its generators' state is not in here; and CheckpointError where another thread's
-  // segment drew from the CPU's generator meanwhile, or may have.
+  // Call it after forward, on the same thread. Throws an Error if the accelerator was used for the
+  // first time since construction, because the state of its generators is then missing here. Throws
+  // CheckpointError if a segment on another thread has used the CPU's generator meanwhile, or may
+  // have.
   void check() const;
 
   class Scope;
@@ -61,21 +62,21 @@ class Ambient {
 
     explicit Generator(at::Generator of);
     void set();
-    // On the CPU, where this is a thread's own, or the calling thread has one: its numbers are to
-    // come from a generator that nobody else has.
+    // True for a CPU generator that belongs to a thread, or if the calling thread has one of its
+    // own. The numbers must then come from a generator that nobody else uses.
     bool is_apart() const;
     bool is_shared() const { return generator.device().is_cpu() && !is_apart(); }
-    bool has_drawn() const;  // since
+    bool has_drawn() const;  // since construction
     at::Generator copy() const;
   };
 
   Autocast autocast_;
   std::vector<Generator> generators_;
-  std::optional<std::uint64_t> turn_;      // of the CPU's generator, where it is the process's
-  std::optional<c10::DeviceType> unused_;  // the accelerator, where nothing ran on it yet
+  std::optional<std::uint64_t> turn_;      // of the process's CPU generator, if it is the one used
+  std::optional<c10::DeviceType> unused_;  // the accelerator, if nothing has run on it yet
 };
 
-// Ends on its thread.
+// Replays the state while it lives. It must end on its thread.
 class Ambient::Scope {
  public:
   explicit Scope(const Ambient& ambient);
@@ -104,7 +105,7 @@ class Ambient::Scope {
    private:
     std::vector<Generator> before_;
     std::optional<OwnCpuGenerator> own_;
-    bool in_turn_ = false;  // draws from the CPU's generator, which others may begin to
+    bool in_turn_ = false;  // uses the process's CPU generator, which other threads may use too
   };
   Fork fork_;
   AutocastScope autocast_;

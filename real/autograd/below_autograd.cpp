@@ -50,8 +50,8 @@ void run_below(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
 }
 
 void install_below_autograd() {
-  // Never destroyed: ops run until the process ends. Volatile: a pointer that nobody reads would be
-  // left out, and a leak checker miss it.
+  // Never destroyed, because ops run until the process ends. It is volatile, because otherwise the
+  // compiler removes a pointer that nobody reads, and a leak checker reports the object.
   static const torch::Library* volatile const library = [] {
     auto* const made =
         new torch::Library(torch::Library::IMPL, "_", kBelowAutograd, __FILE__, __LINE__);

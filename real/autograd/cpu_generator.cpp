@@ -28,7 +28,7 @@ using torch::jit::Stack;
 Draw draw_of_new(const OperatorHandle& op) {
   const auto& schema = op.schema();
   const std::string_view name = schema.name();
-  // Tagged for the sake of CUDA; on the CPU it takes no dropout.
+  // The tag is for CUDA; on the CPU the op has no dropout.
   if (name == "aten::_scaled_dot_product_flash_attention_for_cpu") return {};
   Draw draw{op.hasTag(at::Tag::nondeterministic_seeded), std::nullopt};
   for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
@@ -83,7 +83,7 @@ class OwnCpuGenerator::Drawing final : public OpScope {
 
   void run(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
     const Draw& draw = draw_of(op);
-    // An inner one's draws are not this one's.
+    // An inner scope has a generator of its own.
     if (!draw.draws || generator_slot() != slot_.get() || !drawing_device(op, *stack).is_cpu()) {
       return run_outside(op, keys, stack);
     }

@@ -1,11 +1,12 @@
-// The random generator that a thread's ops draw from on the CPU.
+// The random generator that the ops of a thread use on the CPU.
 //
-// LibTorch has one for the process: where several threads draw at once they draw in no order, and
-// none can have its numbers again for a recompute. A thread with a generator of its own draws from
-// that: its ops are seen below autograd (below_autograd.h), and one that may be given a generator
-// is given it. One that may not, such as aten::rand, finds its state in the default generator while
-// it runs; such ops of several threads take turns. Ops that draw elsewhere than in LibTorch's
-// dispatcher (a kernel of somebody's own that asks for the default generator) are not seen.
+// LibTorch has one for the process. If several threads use it at once, the order of their numbers
+// is undefined, and a recompute cannot repeat them. So a thread may have a generator of its own.
+// Its ops are then intercepted below autograd (below_autograd.h), and an op with a generator
+// argument gets it. An op without one, such as aten::rand, finds the state of that generator in the
+// default generator while it runs; such ops on several threads run one after the other. Code
+// outside LibTorch's dispatcher, such as a custom kernel that uses the default generator, is not
+// seen.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -23,21 +24,21 @@
 
 namespace ferry::real {
 
-// Of the calling thread: the default one, where it has none of its own.
+// Returns the generator of the calling thread: its own, or the default one.
 at::Generator cpu_generator();
 bool has_own_cpu_generator();
 
-// What an op does with random numbers.
+// How an op uses random numbers.
 struct Draw {
   bool draws = false;
-  std::optional<std::size_t> argument;  // the generator that it may be given
+  std::optional<std::size_t> argument;  // the position of its generator argument, if it has one
 };
 const Draw& draw_of(const c10::OperatorHandle& op);
 
-// Where an op draws that draws.
+// Returns the device on which an op that uses random numbers takes them.
 c10::Device drawing_device(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
-// While it lives, the calling thread and backwards begun on it draw from `generator`.
+// While it lives, the calling thread, and backwards that begin on it, use `generator`.
 class OwnCpuGenerator {
  public:
   explicit OwnCpuGenerator(at::Generator generator);
@@ -56,8 +57,9 @@ class OwnCpuGenerator {
   c10::DebugInfoGuard slot_;
 };
 
-// While it lives, the process's default generator stands where `own` does, which goes on with it;
-// then as before. Those of several threads take turns.
+// While it lives, the process's default generator has the state of `own`. At its end `own` gets the
+// advanced state and the default generator its old state. Those of several threads exclude each
+// other.
 class LentCpuGenerator {
  public:
   explicit LentCpuGenerator(at::Generator own);

@@ -1,10 +1,11 @@
-// What depends on the process: whose its autograd engine is.
+// The calls that differ between C++ programs and Python processes, because they have different
+// autograd engines.
 //
-// LibTorch asks its engine for the hooks of each tensor that a node saves, and the engine alone
-// knows when a backward ends. In a C++ program both are ours to take (real/engine). In a Python
-// process the engine is Python's, which also keeps a stack of hooks, and ours stands before it
-// (real/python). Declared here, with GraphTask::current of graph_task.h, and defined by whichever
-// of the two rooms is linked: real/engine, unless a target's property FERRY_ENGINE names another.
+// LibTorch asks its engine for the hooks of each tensor that a node saves, and only the engine
+// knows when a backward ends. In a C++ program Ferry installs its own engine (real/engine). In a
+// Python process the engine is Python's, which has a stack of hooks of its own, and Ferry wraps it
+// (real/python). The functions here, and GraphTask::current of graph_task.h, are defined in the one
+// room that is linked: real/engine, unless the target property FERRY_ENGINE names another one.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,20 +16,19 @@
 
 namespace ferry::real {
 
-// Once, by whoever comes first. Cheap to call again.
+// Installs the engine on the first call. Further calls are cheap.
 void install_engine();
 
-// How many pairs of hooks are on the calling thread's other stack, Python's: what is pushed on ours
-// applies until that one grows beyond what it found there.
+// Returns the number of pairs on the calling thread's other stack of hooks, Python's. Hooks that
+// Ferry pushes apply until that stack becomes deeper than it was at the push.
 std::size_t other_hooks_depth();
 
-// What the innermost of those makes of the hooks in force; `around` is what our own stack has
-// below it.
+// Returns the hooks in force if the innermost pair is on the other stack; `around` is Ferry's own
+// stack below it.
 HookStack<at::Tensor> with_other_hooks(HookStack<at::Tensor> around);
 
-// Where the process has groups of backwards of its own (torch.utils.checkpoint's GraphExecGroup),
-// the one that the calling thread is in becomes that of `stack`. A C++ program's are put there when
-// they are entered.
+// If the process has groups of backwards of its own (torch.utils.checkpoint's GraphExecGroup), puts
+// that of the calling thread into `stack`. In a C++ program entering a group does this.
 void put_exec_group(HookStack<at::Tensor>& stack);
 
 }  // namespace ferry::real

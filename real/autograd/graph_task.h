@@ -1,9 +1,9 @@
-// One call of LibTorch's backward, as the core knows it: an integer that is never reused, and what
-// is to be called at its end.
+// One call of LibTorch's backward, as the core knows it: an integer that is never reused, and the
+// callbacks to run at its end.
 //
-// The engine that is linked (engine.h) makes one for each backward. Its end comes when that returns
-// *or throws*: LibTorch's own final callbacks do not run after a failure. Nodes of a failed task
-// may still run on other threads then; to them there is no task any more.
+// The linked engine (engine.h) makes one for each backward. The task ends when the backward returns
+// *or throws*; LibTorch's own final callbacks do not run after a failure. After a failure, nodes of
+// the task may still run on other threads, but for them the task no longer exists.
 #pragma once
 
 #include <atomic>
@@ -20,14 +20,14 @@ class GraphTask final {
   GraphTask();
   GraphTaskId id() const { return id_; }
 
-  // Throws std::logic_error where the task has ended.
+  // Adds a callback for the end. Throws an Error if the task has ended.
   void after(std::function<void()> callback);
   bool ended() const { return ended_.load(std::memory_order_acquire); }
-  // Calls what asked for it, in that order, and nothing more from then on.
+  // Runs the callbacks in order. Afterwards no more can be added.
   void end() noexcept;
 
-  // Of the calling thread; none outside a backward, and in what is left of a failed one. Lives as
-  // long as the node that asks runs.
+  // Returns the task of the calling thread; null outside a backward and after its failure. The task
+  // lives at least until the calling node ends.
   static GraphTask* current();
 
  private:

@@ -1,13 +1,13 @@
-// The two ends of the core's hooks in LibTorch: where the stack of them lies, and what a node holds
-// of a tensor that a pair packed.
+// Connects the core's hooks to LibTorch: where their stack is stored, and what a node stores for a
+// packed tensor.
 //
 //   guard ──► HookStack in a slot of the thread ──► engine: innermost pair? ──► SavedByPair in node
 //
-// The stack lies in a slot that LibTorch carries to the engine's threads with a backward (slots.h),
-// so a scope puts a new stack there and the old one back. Which pair sees a tensor is the engine's
-// question: a C++ program's asks `innermost_pair` (real/engine/engine.cpp), Python's looks at its
-// own stack of hooks as well (real/python/engine.cpp). One of ours applies until that other stack
-// grows beyond what it found there.
+// The stack is in a slot that LibTorch copies to the engine's threads with a backward (slots.h). A
+// scope puts a new stack into the slot, and the old one back at its end. The engine decides which
+// pair sees a tensor. In a C++ program it calls `innermost_pair` (real/engine/engine.cpp). Python's
+// engine also has its own stack of hooks (real/python/engine.cpp): a pair of Ferry applies until
+// that stack becomes deeper than it was when the pair was pushed.
 #pragma once
 
 #include <ATen/SavedTensorHooks.h>
@@ -31,9 +31,9 @@ namespace ferry::real {
 struct HooksSlot final : c10::DebugInfoBase {
   explicit HooksSlot(HookStack<at::Tensor> hooks) : stack(std::move(hooks)) {}
   const HookStack<at::Tensor> stack;
-  const std::size_t others = other_hooks_depth();  // around it
+  const std::size_t others = other_hooks_depth();  // depth of the other stack at the push
 
-  // The calling thread's; none where nothing was ever pushed.
+  // Returns the slot of the calling thread; null if nothing was ever pushed.
   static const HooksSlot* current() {
     return static_cast<const HooksSlot*>(c10::ThreadLocalDebugInfo::get(kHooksSlot));
   }
@@ -55,16 +55,17 @@ class HooksSlotScope {
   c10::impl::IncludeDispatchKeyGuard late_writes_;
 };
 
-// The hooks on the calling thread's stack, where no more than so many pairs are on the other one
-// (engine.h): else that one's are innermost. None as well where nothing was ever pushed.
+// Returns the stack of the calling thread, if at most `others` pairs were on the other stack
+// (engine.h) at its push. Otherwise a pair on the other stack is innermost, and the result is null.
+// It is also null if nothing was ever pushed.
 inline const HookStack<at::Tensor>* innermost_of_ours(std::size_t others) {
   const HooksSlot* const now = HooksSlot::current();
   return now && now->others >= others ? &now->stack : nullptr;
 }
 
-// In a C++ program, the pair that sees what the calling thread saves now; none where no pair
-// applies, and while compiled autograd traces a graph: what is saved then stands for a tensor, and
-// has no bytes.
+// Returns the pair that sees the saved tensors of the calling thread in a C++ program, or null if
+// none does. It is null while compiled autograd traces a graph, because the saved tensors have no
+// bytes then.
 inline std::shared_ptr<Hooks<at::Tensor>> innermost_pair() {
   const HookStack<at::Tensor>* const ours = innermost_of_ours(0);
   if (!ours || ours->disabled || !ours->top) return nullptr;
@@ -72,8 +73,9 @@ inline std::shared_ptr<Hooks<at::Tensor>> innermost_pair() {
   return ours->top->pair;
 }
 
-// A pair of hooks as LibTorch wants it: one object for each saved tensor. The pair survives a pop
-// by its own pack; after it, what was packed is enough.
+// A pair of hooks in the form that LibTorch needs: one object for each saved tensor. It keeps the
+// pair alive while its pack runs, even if the pack pops it; afterwards it needs only the packed
+// value.
 class SavedByPair final : public torch::autograd::SavedVariableHooks {
  public:
   explicit SavedByPair(std::shared_ptr<Hooks<at::Tensor>> pair) : pair_(std::move(pair)) {}
@@ -90,9 +92,9 @@ class SavedByPair final : public torch::autograd::SavedVariableHooks {
                      "undefined one");
     return tensor;
   }
-  // Compiled autograd asks for Python's hooks, to call them from what it compiles. Ours are none of
-  // Python's: as with a tensor that has no hooks it is to unpack each one when it reads the graph.
-  // Gradients are the same; but everything that was saved is back before backward begins.
+  // Compiled autograd asks for Python hooks, so that compiled code can call them. Ferry's hooks are
+  // not Python's. So it unpacks each tensor when it reads the graph, as if there were no hooks.
+  // Gradients are the same, but all saved tensors are back on the device before backward begins.
   std::optional<std::pair<c10::SafePyObject, c10::SafePyObject>> retrieve_unpack_hook_data()
       const override {
     return std::nullopt;

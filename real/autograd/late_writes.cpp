@@ -7,7 +7,7 @@
 
 namespace ferry::real {
 
-// Shared with the save: the graph may be gone before it is packed.
+// Shared with the save, because the graph may be gone before the tensor is packed.
 struct LatePacks::Late {
   std::shared_ptr<Hooks<at::Tensor>> pair;
   at::Tensor tensor;
@@ -71,8 +71,8 @@ struct Kernels {
 }  // namespace
 
 void install_late_writes() {
-  // Never destroyed: ops run until the process ends. Volatile: a pointer that nobody reads would be
-  // left out, and a leak checker miss it.
+  // Never destroyed, because ops run until the process ends. It is volatile, because otherwise the
+  // compiler removes a pointer that nobody reads, and a leak checker reports the object.
   static const Kernels* volatile const kernels = new Kernels;
   static_cast<void>(kernels);
 }

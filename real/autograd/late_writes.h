@@ -1,13 +1,12 @@
-// Ops that save a tensor before they fill it.
+// Handles ops that save a tensor before they fill it.
 //
-// LibTorch saves what it needs of an op's arguments before it runs the op. RReLU in training mode
-// fills one of them, its noise, and does not say so in its version: a hook that copies when it is
-// called copies what was there before, and a recompute that stops at that call leaves before the op
-// ran. While such an op runs, packing waits for its end.
+// LibTorch saves arguments before it runs an op. RReLU in training mode fills one of them, its
+// noise, without changing its version. A hook that copies immediately would copy the old contents,
+// and a recompute that stops at this save would leave before the op ran. So packing waits until
+// such an op has ended.
 //
-// The ops are few and known by name. They are seen by a kernel
-// on a dispatch key above autograd, which is in force where hooks are, and which all others fall
-// through: they pay nothing.
+// There are few such ops, and their names are known. A kernel on a dispatch key above autograd
+// handles them. The key is active where hooks are, and all other ops fall through it at no cost.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,14 +20,14 @@
 
 namespace ferry::real {
 
-// LibTorch keeps it for tests, and has no kernel on it.
+// LibTorch reserves this key for tests and has no kernel on it.
 inline constexpr c10::DispatchKey kLateWrites = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-// Once; throws c10::Error where the key is somebody else's.
+// Installs the kernels once. Throws c10::Error if somebody else uses the key.
 void install_late_writes();
 
-// While it lives, what this thread packs waits for `finish`. Where that is not called, because the
-// op raised, nothing is packed, and the graph that would ask for it is never made.
+// While it lives, packs of this thread wait for `finish`. If `finish` is not called because the op
+// threw, nothing is packed; the graph that would unpack it is never made.
 class LatePacks {
  public:
   LatePacks() : outer_(std::exchange(current_, this)) {}
@@ -39,7 +38,7 @@ class LatePacks {
   static LatePacks* current() { return current_; }
   std::unique_ptr<Saved<at::Tensor>> add(std::shared_ptr<Hooks<at::Tensor>> pair,
                                          const at::Tensor& tensor);
-  // Packs in the order of saving. What a pack throws leaves the op.
+  // Packs in the order of saving. An error of a pack leaves the op.
   void finish();
 
  private:

@@ -1,5 +1,5 @@
-// How LibTorch holds the nodes of its graph: by std::shared_ptr up to 2.12, by c10::intrusive_ptr
-// from 2.13 on. Since 2.14 it also tells who asked of every node that is made.
+// The pointer types for nodes, which depend on the version of LibTorch: std::shared_ptr up to 2.12,
+// and c10::intrusive_ptr from 2.13 on. LibTorch 2.14 and later also calls hooks for each new node.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
@@ -21,8 +21,8 @@ MadeNode<Made> make_node(Arguments&&... arguments) {
   return c10::make_intrusive<Made>(std::forward<Arguments>(arguments)...);
 }
 
-// A node of ours. What it holds goes with its last NodePointer: a SavedVariable of an output
-// remembers the node, which is destroyed with the last that does.
+// A node of Ferry. `release` drops what it holds when the last NodePointer dies. The object itself
+// may live longer, because a SavedVariable of one of its outputs remembers the node.
 class OwnNode : public torch::autograd::Node {
  public:
   using Node::Node;
@@ -35,7 +35,7 @@ class OwnNode : public torch::autograd::Node {
   virtual void release() = 0;
 };
 
-// A node that is remembered and not kept. Its address is no other's meanwhile.
+// Remembers a node without keeping it alive. Its address is not reused meanwhile.
 class RememberedNode {
  public:
   RememberedNode() : node_(NodePointer()) {}
@@ -80,7 +80,7 @@ class RememberedNode {
 
 #endif
 
-// Once the node has saved all that it saves (torch.autograd.graph.node_creation_hook).
+// Call it once the node has saved everything (torch.autograd.graph.node_creation_hook).
 inline void tell_of_new_node([[maybe_unused]] const NodePointer& node) {
 #if TORCH_VERSION_MINOR >= 14
   torch::autograd::fire_node_creation_hooks(node);

@@ -1,4 +1,4 @@
-// What a pipeline asks of LibTorch's autograd beside what recomputing does.
+// The calls of TorchAutograd that only pipelines need.
 
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/function.h>
@@ -14,7 +14,7 @@ namespace ferry::real {
 
 namespace autograd = torch::autograd;
 
-// Below the dispatcher: no view, no op that a log or a profile would see.
+// It bypasses the dispatcher, so it makes no view and no op that a log or profile would see.
 at::Tensor TorchAutograd::tensor(const Value& value) const {
   const c10::TensorImpl& impl = *value.unsafeGetTensorImpl();
   return Tensor(impl.shallow_copy_and_detach(impl.version_counter(),

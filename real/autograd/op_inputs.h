@@ -1,5 +1,5 @@
-// An op's inputs, as a callback of RecordFunction sees them: its own inputs() asserts, where our
-// code is built without NDEBUG, on a flag that the wheel's LibTorch, built with it, never sets.
+// Returns the inputs of an op in a callback of RecordFunction. RecordFunction::inputs() cannot be
+// used: without NDEBUG it asserts a flag that LibTorch's wheel, built with NDEBUG, never sets.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -7,7 +7,7 @@
 
 namespace ferry::real {
 
-// Valid within the start callback alone.
+// The result is valid in the start callback only.
 c10::ArrayRef<const c10::IValue> op_inputs(const at::RecordFunction& op);
 
 }  // namespace ferry::real

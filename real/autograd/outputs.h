@@ -1,4 +1,4 @@
-// What a node of Ferry's own made, as the outputs of a custom function of PyTorch's.
+// Makes the outputs of Ferry's own nodes, as PyTorch does for custom functions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,14 +17,15 @@ namespace ferry::real {
 
 using Outputs = std::vector<std::optional<at::Tensor>>;
 
-// For compiled_args of what Ferry adds to a graph: compiled autograd would have to read it.
+// For compiled_args of Ferry's nodes: compiled autograd cannot read them.
 [[noreturn]] inline void refuse_compiled(const char* what) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       false, what, ": compiled autograd cannot trace this; run this backward without it");
 }
 
-// Makes `outputs`, which have no graph, the outputs of `node`; without a node they stay as they
-// are. An output that is one of the inputs becomes a view of it. Undefined tensors are none.
+// Makes `outputs`, which have no graph, the outputs of `node`. If `node` is null they stay
+// unchanged. An output that is also an input becomes a view of it. Undefined tensors become empty
+// optionals.
 inline Outputs wrap_outputs(const std::vector<at::Tensor>& inputs, std::vector<at::Tensor> outputs,
                             const NodePointer& node) {
   using torch::autograd::variable_list;
@@ -41,7 +42,7 @@ inline Outputs wrap_outputs(const std::vector<at::Tensor>& inputs, std::vector<a
   const auto view_as_self = [](const at::Tensor& x) { return x.view_as(x); };
   using None = std::unordered_set<at::TensorImpl*>;
 #if TORCH_VERSION_MINOR >= 14
-  NodePointer attached;  // `node`: no input is written
+  NodePointer attached;  // stays `node`, because no input is written
   return torch::autograd::_wrap_outputs(defined, None{}, None{}, raw, node, jvp, None{},
                                         view_as_self, /*pure_view=*/false, attached);
 #else

@@ -41,7 +41,7 @@ std::string describe(const at::Tensor& tensor, const at::RecordFunction& functio
 
 OutsideReads::Listening::Listening(OutsideReads& reads)
     : reads_(reads), outer_(std::exchange(innermost, this)) {
-  if (outer_ != nullptr) return;  // which hears for both
+  if (outer_ != nullptr) return;  // the outer one listens for both
   handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(note_inputs, note_outputs)
                                            .needsInputs(true)
                                            .needsOutputs(true)
@@ -82,7 +82,7 @@ void OutsideReads::read(const at::Tensor& tensor, const at::RecordFunction& func
                     describe(tensor, function)});
 }
 
-// What the function wrote itself is of no version.
+// Forgets the tensors that the function itself wrote.
 void OutsideReads::end() {
   ended_ = true;
   known_.clear();

@@ -1,12 +1,13 @@
-// The tensors from outside that a checkpointed function read in forward, with their versions: a
-// recompute that would read another version is an error that says which tensor.
+// Records the tensors from outside that a checkpointed function reads in forward, with their
+// versions. A recompute that would read another version throws an error that names the tensor.
 //
-// LibTorch's operators are listened to while forward runs on this thread. A tensor is from outside
-// if none of them made it. Those that the function itself writes (a counter, running statistics)
-// are not held to their version: each run writes them again. What has died since is read by nobody.
+// It observes LibTorch's operators while forward runs on this thread. A tensor is from outside if
+// none of them made it. Tensors that the function itself writes, such as a counter or running
+// statistics, are not checked, because each run writes them again. Tensors that have died are
+// ignored.
 //
-// Not seen: what is read without an operator (data_ptr, numpy), what is written without a version
-// (`.data`, kernels that do not count), and operators on other threads than the function's.
+// It does not see reads without an operator (data_ptr, numpy), writes that change no version
+// (`.data`, some kernels), or operators on other threads.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -27,7 +28,7 @@ class OutsideReads {
   OutsideReads(const OutsideReads&) = delete;
   OutsideReads& operator=(const OutsideReads&) = delete;
 
-  // While it lives, the calling thread's operators are noted. They nest: all of them note.
+  // While it lives, operators of the calling thread are recorded. If several nest, each records.
   class Listening {
    public:
     explicit Listening(OutsideReads& reads);
@@ -44,8 +45,9 @@ class OutsideReads {
     at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
   };
 
-  // Throws CheckpointError if one of them has been written since forward. Until that has ended (a
-  // backward inside the function) nobody knows what the function writes itself: nothing is thrown.
+  // Throws CheckpointError if one of the tensors was written since forward. Before forward has
+  // ended, as in a backward inside the function, it never throws, because the function's own writes
+  // are not known yet.
   void check() const;
 
  private:
@@ -58,8 +60,8 @@ class OutsideReads {
   void read(const at::Tensor& tensor, const at::RecordFunction& function);
   void end();
 
-  // Of forward alone. Addresses of tensors that may have died: one of a later tensor is then taken
-  // for made here, as is right, for nothing outside makes tensors meanwhile.
+  // Used in forward only. It holds addresses of tensors that may have died. A later tensor at the
+  // same address then counts as made here, which is right: nothing outside makes tensors meanwhile.
   std::unordered_set<const c10::TensorImpl*> known_;
   std::vector<Read> reads_;
   bool ended_ = false;

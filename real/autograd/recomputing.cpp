@@ -1,4 +1,4 @@
-// What recomputing asks of LibTorch's autograd beside what offloading does.
+// The calls of TorchAutograd that recomputing needs besides those for offloading.
 
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -29,7 +29,7 @@ ThreadId TorchAutograd::thread() const {
   return id;
 }
 
-// The logs of a thread that are in force, and the callback that writes to them all.
+// The active logs of a thread, and the callback that writes to all of them.
 struct OpLogs {
   std::vector<TorchAutograd::OpLog*> logs;
   at::CallbackHandle callback = 0;
@@ -40,7 +40,7 @@ struct OpLogs {
   }
   static std::unique_ptr<at::ObserverContext> write(const at::RecordFunction& op) {
     const OpLogs& here = OpLogs::here();
-    if (here.logs.empty()) return nullptr;  // of a thread that backward went on to
+    if (here.logs.empty()) return nullptr;  // a thread to which backward went on
     std::ostringstream text;
     text << op.name();
     const char* between = " ";
@@ -101,7 +101,7 @@ class Region final : public OwnNode {
         backward_(std::move(backward)),
         absent_(absent) {}
 
-  // After `outputs` became this node's.
+  // Call it after `outputs` became outputs of this node.
   void keep(const std::vector<at::Tensor>& inputs, const Outputs& outputs) {
     for (const auto& output : outputs) {
       outputs_.push_back(output ? autograd::VariableInfo(*output) : autograd::VariableInfo());

@@ -6,7 +6,7 @@ namespace ferry::real {
 namespace {
 
 std::mutex mutex;
-const char* last = nullptr;  // the thread's `here`
+const char* last = nullptr;  // address of that thread's `here`
 std::uint64_t turns = 0;
 
 thread_local const char here = 0;

@@ -1,6 +1,9 @@
-// Threads whose checkpointed segments draw from the CPU's generator, which is the process's.
+// Detects threads whose checkpointed segments use the CPU's random generator at the same time. The
+// generator belongs to the process.
 //
-// A segment's numbers can be had again where nobody else drew between its ends. Of several threads'
+// The numbers of a segment can be repeated if nobody else used the generator between its begin and
+// its end. If segments on several threads overlap, at least one of them detects it. Use of the
+// generator outside segments is not detected.
 // segments that overlap at least one sees it; what draws outside of any segment nobody sees.
 #pragma once
 
@@ -8,12 +11,12 @@
 
 namespace ferry::real {
 
-// A segment (or a recompute of one) begins or ends on the calling thread. The number is another one
-// whenever the last to say so was another thread: it is the same at both ends of a segment that had
-// the generator to itself.
+// Call it on the thread where a segment, or its recompute, begins or ends. The result changes
+// whenever the previous call was on another thread. So it is the same at both ends of a segment
+// that had the generator to itself.
 std::uint64_t mark_shared_draws() noexcept;
 
-// Whether another thread than the calling one ever did.
+// True if another thread than the calling one ever called it.
 bool draws_are_shared() noexcept;
 
 }  // namespace ferry::real

@@ -1,8 +1,8 @@
-// The slots of a thread that LibTorch carries along: to the engine's threads with a backward, and
-// wherever a ThreadLocalState goes.
+// The thread-local slots of Ferry that LibTorch copies to other threads: to the engine's threads
+// with a backward, and wherever a ThreadLocalState goes.
 //
-// They are kinds of c10::ThreadLocalDebugInfo: up to 2.12 any byte, of which PyTorch's own count up
-// from 0; from 2.13 on the address of a name.
+// Each slot is a kind of c10::ThreadLocalDebugInfo. Up to LibTorch 2.12 a kind is a byte, and
+// PyTorch's own kinds count up from 0. From 2.13 on it is the address of a name.
 #pragma once
 
 #include <c10/util/ThreadLocalDebugInfo.h>

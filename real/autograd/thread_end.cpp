@@ -11,16 +11,17 @@
 namespace ferry::real {
 namespace {
 
-// Read when all others are gone: it has no destructor.
+// It has no destructor, so it can be read after the other variables are destroyed.
 thread_local bool ended = false;
 
-// A thread's variables die in the reverse order of their making, so this one before LibTorch's.
+// Thread-local variables are destroyed in reverse order of construction, so this one before
+// LibTorch's.
 class End {
  public:
   End() { c10::ThreadLocalDebugInfo::get(kHooksSlot); }
   End(const End&) = delete;
   End& operator=(const End&) = delete;
-  // LibTorch's allocator asks the thread for its slots even after they died with it.
+  // LibTorch's allocator reads the slots of the thread even after they were destroyed.
   ~End() {
     c10::ThreadLocalDebugInfo::_forceCurrentDebugInfo(nullptr);
     ended = true;

@@ -1,8 +1,9 @@
-// Guards that are destroyed after their thread's own variables: those in statics, at exit.
+// Handles guards that are destroyed after the variables of their thread, such as guards in static
+// variables at exit.
 //
-// What a guard restores is a thread_local of LibTorch's, and a thread's variables die before the
-// program's statics do. A guard that comes that late has nothing left to restore, and must not
-// look.
+// A guard restores a thread_local variable of LibTorch. The main thread's thread_local variables
+// are destroyed before static ones. A guard that is destroyed so late has nothing to restore and
+// must not access the variable.
 #pragma once
 
 #include <memory>
@@ -10,16 +11,17 @@
 
 namespace ferry::real {
 
-// For a guard's constructor: from now on this thread's end is noticed.
+// Call it in the constructor of a guard: from now on the end of this thread is detected.
 void watch_thread_end();
 
-// Whether the variables of the calling thread, which was watched, are gone.
+// True if the variables of the calling thread, which must be watched, are destroyed.
 bool thread_has_ended();
 
-// Until the process is gone, `state` is not destroyed. (A leak checker finds it.)
+// Keeps `state` until the process ends. A leak checker can still find it.
 void keep_for_ever(std::shared_ptr<void> state);
 
-// For a guard's destructor: at the thread's end `state` is left as it is, with all that it owns.
+// Call it in the destructor of a guard. At the end of the thread, `state` is kept with all that it
+// owns instead of being destroyed.
 template <class State>
 void leave_at_thread_end(std::unique_ptr<State>& state) {
   if (state && thread_has_ended()) keep_for_ever(std::move(state));

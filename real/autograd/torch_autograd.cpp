@@ -22,7 +22,7 @@ namespace {
 
 namespace autograd = torch::autograd;
 
-// What a thread knows of the node that it ran last.
+// The node that a thread met last.
 struct Met {
   GraphTaskId task = GraphTaskId::kNone;
   RememberedNode node;
@@ -37,11 +37,11 @@ NodeId next_node_id() {
   return NodeId{next.fetch_add(1, std::memory_order_relaxed)};
 }
 
-// A node's callbacks, by task: a retained node may be in several. Those of a node that threw are
-// dropped with its task.
+// The callbacks of one node, by task, because a retained node may be in several tasks. If a node
+// throws, its callbacks are dropped at the end of the task.
 class Waiting {
  public:
-  // True for the task's first.
+  // Returns true for the first callback of the task.
   bool add(GraphTaskId task, std::function<void()> callback) {
     const std::lock_guard lock(mutex_);
     const bool first = std::none_of(waiting_.begin(), waiting_.end(),

@@ -1,20 +1,19 @@
 // LibTorch's autograd as the core's Autograd (shared/seam/autograd.h).
 //
-// The hook stack and the graph task travel in slots of LibTorch's (hooks_slot.h, slots.h). A node
-// is known by a number that a thread draws when it meets a node that it has not just met: an
-// address may be reused within a task, and a sequence number is per thread. (After a nested
-// backward the node around it is met anew: the core then counts its uses as those of two nodes that
-// end together.) after_node is a post hook that the node keeps, empty, once it has run: hooks that
-// are added while a node runs fire at its end.
+// The hook stack and the graph task travel in slots of LibTorch (hooks_slot.h, slots.h). A node is
+// identified by a number that a thread gives it when it meets another node than before. An address
+// would not do, as it may be reused within a task, nor a sequence number, which is per thread.
+// (After a nested backward the outer node gets a new number. The core then sees two nodes that end
+// together.) after_node uses a post hook, which stays on the node, empty, after it has run. A hook
+// that is added while a node runs is called at the end of the node.
 //
-// What recomputing asks for beside (RecomputingAutograd): a kept value is a SavedVariable, as nodes
-// have them; the reentrant variant's node is recomputing.cpp's own, not a CppNode, whose lock would
-// be held while its backward runs another. What pipelines ask for (PipelineAutograd) is in
-// nodes.cpp.
+// For RecomputingAutograd, a saved value is a SavedVariable, as in LibTorch's nodes. The reentrant
+// variant has a node class of its own in recomputing.cpp: a CppNode would hold its lock while its
+// backward runs another backward. nodes.cpp implements PipelineAutograd.
 //
-// Limits: where two threads run the same node at once (a retained graph, two backwards), LibTorch's
-// list of post hooks is not safe against after_node, which the core uses with
-// ReloadPool::kCopyStream alone.
+// Limits: if two threads run the same node at once (a retained graph, two backwards), LibTorch's
+// list of post hooks is not safe with after_node. The core uses after_node only with
+// ReloadPool::kCopyStream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -54,14 +53,14 @@ class TorchAutograd {
     HooksSlotScope scope_;
   };
 
-  // The RecomputingAutograd concept.
+  // For the RecomputingAutograd concept.
 
   using Value = at::Tensor;
   using Ambient = real::Ambient;
 
   class SavedValue {
    public:
-    // Throws what SavedVariable throws: c10::Error for an inference tensor, and what hooks throw.
+    // Throws what SavedVariable throws (c10::Error for an inference tensor), and what hooks throw.
     explicit SavedValue(const Value& value) : variable_(value, /*is_output=*/false) {}
     Value unpack() const { return variable_.unpack(); }
 
@@ -93,8 +92,8 @@ class TorchAutograd {
     real::Ambient::Scope scope_;
   };
 
-  // Ops by name, with the shapes of their tensors: "aten::mm [2, 3], [3, 4]". Logs may nest: the
-  // outer one has the inner one's ops as well.
+  // Logs ops with the shapes of their tensors: "aten::mm [2, 3], [3, 4]". If logs nest, the outer
+  // one has the ops of the inner one too.
   class OpLog {
    public:
     explicit OpLog(TorchAutograd);
@@ -115,22 +114,23 @@ class TorchAutograd {
   bool checkpoint_valid() const;
   using Backward =
       std::function<std::vector<Value>(std::vector<Value> inputs, std::vector<Value> gradients)>;
-  // An output that is an input comes back as a view of it; one that is a view of an input may not
-  // be written in place: as with any function of PyTorch's.
+  // As in any custom function of PyTorch, an output that is an input becomes a view of it, and an
+  // output that is a view of an input must not be written in place.
   std::vector<Value> function(std::span<const Value> inputs, std::vector<Value> outputs,
                               Backward backward, AbsentGradient absent) const;
 
-  // The PipelineAutograd concept.
+  // For the PipelineAutograd concept.
 
   bool exists(const Value& value) const { return value.defined(); }
-  // An alias: it shares the bytes and the version counter.
+  // Returns an alias, which shares the bytes and the version counter.
   Tensor tensor(const Value& value) const;
   Value leaf(const Tensor& tensor, bool requires_grad) const;
   bool differentiable(const Value& value) const;
   Value phony(const Value& value) const;
   using NodeBackward = std::function<std::vector<Value>(std::vector<Value> gradients)>;
-  // LibTorch runs a node on the stream that is current, on its first output's device, when the node
-  // is made. A backward with create_graph throws: what crosses devices in it has no graph.
+  // LibTorch runs the node on the stream that is current on the device of its first output when the
+  // node is made. A backward with create_graph throws: tensors that cross devices in it have no
+  // graph.
   std::vector<Value> node(std::span<const Value> inputs, std::vector<Value> outputs,
                           NodeBackward backward) const;
 };

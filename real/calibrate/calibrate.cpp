@@ -29,7 +29,8 @@ About about_of(const Options& options) {
   return about;
 }
 
-// What is being measured: a line on stderr where that is a terminal, gone at the end.
+// Shows what is being measured, in a line on stderr if that is a terminal. The line is removed at
+// the end.
 class StageLine {
  public:
   StageLine() = default;

@@ -23,7 +23,7 @@ const CopyTime* find(const Measured& measured, Lane lane, bool both, std::int64_
   return nullptr;
 }
 
-// Chooses the copy size whose rate stands for a lane.
+// Returns the size of copies whose rate stands for a lane.
 std::int64_t representative_bytes(const Measured& measured) {
   std::int64_t bytes = 0;
   for (const CopyTime& copy : measured.copies) {
@@ -43,7 +43,7 @@ std::int64_t latency_ns(const Measured& measured) {
   return latency;
 }
 
-// If nothing ran beside the other lane, uses the rate of one lane alone.
+// If nothing ran while the other lane copied, uses the rate of one lane alone.
 std::int64_t copy_rate(const Measured& measured, Lane lane, bool both) {
   const std::int64_t bytes = representative_bytes(measured);
   const CopyTime* copy = find(measured, lane, both, bytes);
@@ -52,7 +52,8 @@ std::int64_t copy_rate(const Measured& measured, Lane lane, bool both) {
   return std::max<std::int64_t>(bytes * 1000 / ns, 1);
 }
 
-// Of memory that is not pinned. Where none was copied: as pinned memory.
+// Returns the rate of memory that is not pinned. If none was copied, it is the rate of pinned
+// memory.
 std::int64_t pageable_rate(const Measured& measured, Lane lane) {
   const std::int64_t bytes = representative_bytes(measured);
   const std::int64_t pinned = copy_rate(measured, lane, false);
@@ -62,7 +63,7 @@ std::int64_t pageable_rate(const Measured& measured, Lane lane) {
   return std::clamp<std::int64_t>(bytes * 1000 / ns, 1, pinned);
 }
 
-// Of the largest block that was; 0 where the host tier is not pinned memory.
+// Returns the rate at which the largest block was pinned; 0 if the host tier is not pinned memory.
 std::int64_t pin_rate(const Measured& measured, const About& about) {
   std::int64_t rate = 0;
   if (about.device == "cpu") return rate;
@@ -89,8 +90,9 @@ std::optional<std::int64_t> matmul_rate_of(const Measured& measured, DType dtype
   return std::nullopt;
 }
 
-// A GPU whose multiprocessors are known takes whole tiles, in whole waves. The measured product had
-// some that were not full, so its rate is below that of products whose all are, which a peak is.
+// The time of a product on a GPU with known multiprocessors is that of whole tiles in whole waves.
+// The measured product had some partial ones, so its rate is below the peak rate, at which all are
+// full.
 void raise_to_full_waves(const Measured& measured, Hardware& hardware) {
   for (const MatmulTime& matmul : measured.matmuls) {
     const std::int64_t side = matmul.side;

@@ -1,10 +1,10 @@
 // Writes measurements as a hardware file (scenarios/hardware.h), with a note on how each was made.
-// The efficiencies are 100 %, because the rates are measured and not from a data sheet.
+// The efficiencies are 100 %, because the rates were measured and are not from a data sheet.
 //
-// The file has one rate for each direction: that of the copies of 16 MiB (or the largest measured
-// below that), less the latency, which is the least time of the smallest copy, of the slower
-// direction. Pinned memory. On the CPU the thread that issues is the one that computes: `launch` is
-// 0 there, and the host tier takes the place of the host's memory.
+// The file has one rate for each direction: that of copies of 16 MiB (or the largest measured size
+// below that), without the latency. The latency is the shortest time of the smallest copy, in the
+// slower direction. The host memory is pinned. On the CPU the thread that issues work also
+// computes, so `launch` is 0, and the host tier takes the place of the host's memory.
 #pragma once
 
 #include <string>
@@ -15,12 +15,12 @@
 namespace ferry::real::calibrate {
 
 struct About {
-  std::string device;     // "cpu", "cuda"
-  std::string host_tier;  // "memory", "disk", "pinned memory"
+  std::string device;     // "cpu" or "cuda"
+  std::string host_tier;  // "memory", "disk" or "pinned memory"
   std::string date;
 };
 
-// Converts the figures; the name stays empty.
+// Converts the measurements. The name stays empty.
 Hardware to_hardware(const Measured& measured, const About& about);
 std::string to_toml(const Measured& measured, const About& about);
 

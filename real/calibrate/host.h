@@ -1,4 +1,5 @@
-// Reads the machine's own description in /proc and elsewhere. Missing facts are "unknown", or 0.
+// Reads the machine's description of itself in /proc and elsewhere. Missing facts are "unknown" or
+// 0.
 #pragma once
 
 #include <string>
@@ -7,13 +8,13 @@
 
 namespace ferry::real::calibrate {
 
-// Describes the CPU as the device: its memory is the host's.
+// Describes the CPU as the device; its memory is the host's.
 Machine host_machine();
-// The text after the colon on the first line that begins with `key`.
+// Returns the text after the colon on the first line that begins with `key`.
 std::string field_of(const std::string& file, const std::string& key);
 std::int64_t threads();
 
-// "2026-11-22": the date of the system's clock, in UTC.
+// Returns the date of the system's clock in UTC: "2026-11-22".
 std::string today();
 
 }  // namespace ferry::real::calibrate

@@ -25,10 +25,10 @@ using torch::profiler::impl::ProfilerState;
 void step(train::Workload& workload, std::int64_t number) {
   workload.loss(workload.batch(number)).backward();
   workload.module().zero_grad();
-  torch::cuda::synchronize();  // kernels that run after the profiling are not recorded
+  torch::cuda::synchronize();  // kernels that end after the profiling are not recorded
 }
 
-// Ends the profiling even if the step throws.
+// Ends the profiling, even if the step throws.
 class Profiling {
  public:
   Profiling() {

@@ -1,9 +1,9 @@
-// The kernels, copies and fills that a model's step runs on a GPU, as CUPTI times them: through
-// LibTorch's own profiler (Kineto).
+// The kernels, copies and fills of a model's step on a GPU, timed by CUPTI through LibTorch's own
+// profiler (Kineto).
 //
-// A kernel table of `--times` has the time of each op, from an event before it to one after, gaps
-// between its kernels included. This file gives each kernel's own time, on the GPU's clock. The sum
-// is at most that of the ops.
+// A kernel table of `--times` has the time of each op, between two events, including the gaps
+// between its kernels. This file has the own time of each kernel, on the GPU's clock. The sum of
+// these is at most that of the ops.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct KernelUse {
   std::int64_t total_ns = 0;
 };
 
-// Profiles one forward and backward, after one to warm up; the longest kernels come first. Throws
+// Profiles one forward and backward, after one to warm up. The longest kernels come first. Throws
 // train::ResourceMissing if CUPTI sees none.
 std::vector<KernelUse> measure_kernels(const train::Options& model);
 
-// One JSON object: a description, and each kernel.
+// Returns a JSON object with a description and each kernel.
 std::string kernels_json(const std::vector<KernelUse>& kernels, const std::string& device,
                          const std::string& date);
 

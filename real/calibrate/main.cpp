@@ -1,4 +1,5 @@
-// ferry-calibrate: the program behind `ferry calibrate`, since `ferry` itself never links LibTorch.
+// ferry-calibrate: the program behind `ferry calibrate`, because `ferry` itself never links
+// LibTorch.
 #include <optional>
 
 #include "real/calibrate/calibrate.h"

@@ -1,5 +1,5 @@
-// The measurements of `ferry calibrate`. Times are in nanoseconds, rates as in
-// scenarios/hardware.h: bytes or floating-point operations a microsecond. All are integers.
+// The measurements of `ferry calibrate`. Times are in nanoseconds. Rates are in bytes or
+// floating-point operations per microsecond, as in scenarios/hardware.h. All are integers.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace ferry::real::calibrate {
 
-// Times of one repeated action: the median of the rounds, each the mean of its repetitions, and the
-// least.
+// Times of a repeated action: the median and the minimum over the rounds. The time of a round is
+// the mean of its repetitions.
 struct Timing {
   std::int64_t ns = 0;
   std::int64_t least_ns = 0;
   std::int64_t rounds = 0;
 };
 
-// Takes samples; there must be at least one.
+// There must be at least one sample.
 Timing timing_of(std::vector<std::int64_t> samples_ns);
 
 struct Machine {
@@ -28,12 +28,12 @@ struct Machine {
   std::string driver;  // the GPU's driver; on a CPU, the kernel
   std::int64_t memory_bytes = 0;
   std::int64_t host_memory_bytes = 0;
-  std::int64_t host_threads = 0;        // threads that LibTorch computes with
-  std::int64_t multiprocessors = 0;     // of a GPU, here and below; 0: not known
+  std::int64_t host_threads = 0;        // threads with which LibTorch computes
+  std::int64_t multiprocessors = 0;     // this and the next are of a GPU; 0: unknown
   std::int64_t compute_capability = 0;  // CUDA's, times ten
 };
 
-// The time of a copy between the device and the host tier, one of several queued on its lane.
+// The time of a copy between the device and the host tier, when several are queued on its lane.
 struct CopyTime {
   Lane lane = Lane::kDeviceToHost;
   HostMemory memory = HostMemory::kPinned;
@@ -44,12 +44,12 @@ struct CopyTime {
 
 // The host's time to allocate and free a block.
 struct AllocationTime {
-  std::string what;  // "device block, cached"; of the host tier, kFreshHostBlock
+  std::string what;  // such as "device block, cached", or kFreshHostBlock
   std::int64_t bytes = 0;
   Timing time;
 };
 
-// A block of the host tier that no cache has: on a GPU, memory that is pinned.
+// A block of the host tier that is in no cache. On a GPU, its memory is pinned.
 inline constexpr const char* kFreshHostBlock = "host block, fresh";
 
 struct MatmulTime {
@@ -58,9 +58,9 @@ struct MatmulTime {
   Timing time;
 };
 
-// What the CPU's own operators reach.
+// The speed of the CPU's own operators.
 struct HostSpeed {
-  Timing triad;  // as the device's below
+  Timing triad;  // like that of the device below
   std::int64_t triad_bytes = 0;
   MatmulTime matmul;  // in single precision
 };
@@ -69,12 +69,12 @@ struct Measured {
   Machine machine;
   std::vector<CopyTime> copies;
   std::vector<AllocationTime> allocations;
-  Timing issue;   // the host's time for an operator under autograd, without waiting for it
+  Timing issue;   // the host's time to issue an operator with autograd
   Timing kernel;  // the shortest kernel
-  Timing triad;   // a = b + s * c, over `triad_bytes` in all
+  Timing triad;   // a = b + s * c; `triad_bytes` in all
   std::int64_t triad_bytes = 0;
   std::vector<MatmulTime> matmuls;
-  HostSpeed host;  // where the device is the CPU: the same
+  HostSpeed host;  // the same values if the device is the CPU
 };
 
 }  // namespace ferry::real::calibrate

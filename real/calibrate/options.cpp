@@ -11,14 +11,14 @@ namespace ferry::real::calibrate {
 namespace {
 
 constexpr const char* kFooter = R"(
-A model and its options (`ferry train MODEL --help`) may stand beside these. Then the kernel times of
-its step are measured as well. Several tables serve `ferry plan --times A --times B`.
+Add a model and its options (`ferry train MODEL --help`) to measure the kernel times of its step too.
+`ferry plan --times A --times B` takes several tables.
 
 Examples:
-  ferry calibrate                                     what the CPU and its memory do
+  ferry calibrate                                     measure the CPU and its memory
   ferry calibrate --disk /var/tmp -o mine.toml        with a disk for the host tier
   ferry calibrate --device cuda -o mine.toml --times mine.times.jsonl gpt --batch 16
-  ferry train gpt --batch 16 --capture gpt.jsonl      then plan by what was measured:
+  ferry train gpt --batch 16 --capture gpt.jsonl      then plan with the measured times:
   ferry plan gpt.jsonl --card mine.toml --times mine.times.jsonl
 
 Measure while nothing else runs. Exit codes: 0 ok, 2 usage or bad input, 3 out of memory,
@@ -29,25 +29,25 @@ void add_options(CLI::App& app, Options& options, std::string& device) {
       ->type_name("NAME")
       ->check(CLI::IsMember({"cpu", "cuda"}).description(""))
       ->capture_default_str();
-  app.add_option("--disk", options.disk, "The host tier is a file in this folder, not memory")
+  app.add_option("--disk", options.disk, "Use a file in this folder as host tier, not memory")
       ->type_name("DIR");
-  app.add_option("--threads", options.threads, "That compute; 0: LibTorch's choice")
+  app.add_option("--threads", options.threads, "Number of compute threads; 0: LibTorch's choice")
       ->type_name("N")
       ->check(CLI::Range(0, 4096));
-  app.add_option("--rounds", options.rounds, "Of each measurement; their median counts")
+  app.add_option("--rounds", options.rounds, "Rounds of each measurement; the median counts")
       ->type_name("N")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_flag("--small", options.small, "Little of everything, to try the command: a few seconds");
+  app.add_flag("--small", options.small, "Measure little, to try the command in a few seconds");
   app.add_option("-o,--output", options.output, "Write a hardware file here")->type_name("FILE");
   app.add_option("--times", options.times, "Write the model's kernel times here")
       ->type_name("FILE");
   app.add_option("--kernels", options.kernels,
-                 "Write each kernel of the model's step here, as CUPTI times it (cuda)")
+                 "Write the time of each kernel of the model's step here, from CUPTI (cuda)")
       ->type_name("FILE");
-  app.add_option("--date", options.date, "To be written into the files (default: today's)")
+  app.add_option("--date", options.date, "The date to write into the files (default: today's)")
       ->type_name("YYYY-MM-DD");
-  app.add_flag("--json", options.json, "Everything that was measured, for machines");
+  app.add_flag("--json", options.json, "Print all measurements as JSON");
 }
 
 bool is_date(const std::string& text) {
@@ -64,20 +64,20 @@ void check(const Options& options) {
   }
   if (!options.times.empty() && !options.model) {
     throw InputError("--times", 0,
-                     "expected with a model, whose kernel times are measured: gpt, …");
+                     "expected with a model, such as gpt, to measure its kernel times");
   }
   if (!options.kernels.empty() && !options.cuda) {
     throw InputError("--kernels", 0, "expected with --device cuda: CUPTI times a GPU's kernels");
   }
   if (!options.kernels.empty() && !options.model) {
-    throw InputError("--kernels", 0, "expected with a model, whose kernels are timed: gpt, …");
+    throw InputError("--kernels", 0, "expected with a model, such as gpt, to measure its kernels");
   }
   if (!options.date.empty() && !is_date(options.date)) {
     throw InputError("--date", 0, "expected YYYY-MM-DD, got '" + options.date + "'");
   }
 }
 
-// The model and its options, through the parser of `ferry train`.
+// Parses the model and its options with the parser of `ferry train`.
 std::optional<train::Options> parse_model(std::vector<std::string> words, const Options& options) {
   for (const std::string& word :
        {std::string("--device"), std::string(options.cuda ? "cuda" : "cpu"),
@@ -89,10 +89,10 @@ std::optional<train::Options> parse_model(std::vector<std::string> words, const 
   std::optional<train::Options> model =
       train::parse_options(static_cast<int>(argv.size()), argv.data());
   if (model && model->policy != train::PolicyKind::kKeep) {
-    throw InputError("--policy", 0, "expected none: the kernels of a step are timed as they are");
+    throw InputError("--policy", 0, "expected none: kernel times are measured without a policy");
   }
   if (model && (model->stages > 0 || model->microbatches > 1)) {
-    throw InputError("--microbatches", 0, "expected one: a program is of one micro-batch");
+    throw InputError("--microbatches", 0, "expected 1: a program has one micro-batch");
   }
   return model;
 }
@@ -110,7 +110,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   add_options(app, options, device);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // --help and --version
+  } catch (const CLI::Success& asked) {  // --help or --version
     app.exit(asked);
     return std::nullopt;
   }

@@ -1,7 +1,7 @@
 // The command line of `ferry calibrate`, parsed and checked.
 //
-// Its own options stand anywhere. What is left is a model and its options, as `ferry train` takes
-// them (real/train/options.h); --device and --threads are one for both.
+// Its own options may be anywhere. The rest is a model with its options, as for `ferry train`
+// (real/train/options.h). --device and --threads apply to both.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct Options {
   std::optional<train::Options> model;  // the model whose step is timed
 };
 
-// None: help or the version was asked for, and printed. Throws CLI::ParseError for unknown
-// arguments and InputError for senseless ones.
+// Returns none if --help or --version was given, and printed. Throws CLI::ParseError for unknown
+// arguments, InputError for invalid ones.
 std::optional<Options> parse_options(int argc, const char* const* argv);
 
 }  // namespace ferry::real::calibrate

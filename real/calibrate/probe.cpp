@@ -19,14 +19,14 @@ std::array<std::atomic<MakeProbe>, kDeviceTypes>& makers() {
   return makers;
 }
 
-// Uses the same options as Offload does (real/api/device_offloaders.cpp).
+// Uses the same options as Offload (real/api/device_offloaders.cpp).
 std::unique_ptr<Probe> make_cpu(const std::filesystem::path& disk) {
   CpuDeviceOptions options;
   if (!disk.empty()) options.disk = DiskOptions{.directory = disk, .keep_freed = true};
   CpuDevice device(std::move(options));
   Machine machine = host_machine();
   machine.host_memory_bytes = device.host_usage().total_bytes;
-  // The CPU has one kind of host memory.
+  // The CPU has only one kind of host memory.
   return std::make_unique<ProbeOf<CpuDevice>>(std::move(device), c10::Device(c10::DeviceType::CPU),
                                               std::move(machine),
                                               std::vector<HostMemory>{HostMemory::kPinned});
@@ -50,7 +50,7 @@ void register_probe(c10::DeviceType type, MakeProbe make) {
 std::unique_ptr<Probe> make_probe(c10::DeviceType type, const std::filesystem::path& disk) {
   if (type == c10::DeviceType::CPU) return make_cpu(disk);
   const MakeProbe make = makers()[static_cast<std::size_t>(type)];
-  TORCH_CHECK(make, "ferry calibrate has been built without what measures ", type);
+  TORCH_CHECK(make, "ferry calibrate was built without support for ", type);
   return make(disk);
 }
 

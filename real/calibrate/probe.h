@@ -1,5 +1,5 @@
-// Measurements through Ferry's own devices: copies, and blocks of host memory. A kind of device
-// registers its probe when its library is linked (real/calibrate_cuda), as it does the maker of its
+// Measurements with Ferry's own devices: copies, and blocks of host memory. The library for a type
+// of device registers its probe when it is linked (real/calibrate_cuda), in the same way as its
 // offloaders (real/api/device_offloaders.h).
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace ferry::real::calibrate {
 
-// The amount of measuring. Sizes ascend.
+// How much to measure. Sizes ascend.
 struct Effort {
   std::vector<std::int64_t> copy_bytes;
   std::int64_t rounds = 5;
@@ -29,10 +29,10 @@ class Probe {
   virtual std::vector<AllocationTime> host_blocks(const Effort& effort) = 0;
 };
 
-// `disk`: the directory of the host tier's file; empty: the host tier is memory.
+// `disk` is the directory of the host tier's file; empty: the host tier is memory.
 using MakeProbe = std::unique_ptr<Probe> (*)(const std::filesystem::path& disk);
 void register_probe(c10::DeviceType type, MakeProbe make);
-// Throws c10::Error if the type has no probe.
+// Throws c10::Error if there is no probe for this type.
 std::unique_ptr<Probe> make_probe(c10::DeviceType type, const std::filesystem::path& disk);
 
 }  // namespace ferry::real::calibrate

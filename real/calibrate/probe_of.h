@@ -1,10 +1,10 @@
-// The probe of any of Ferry's real devices (shared/seam/device.h): the calls that the offloader
-// makes, on the same lanes, and the spans that the device itself tells of its copies.
+// The probe for any of Ferry's real devices (shared/seam/device.h). It makes the same calls as the
+// offloader, on the same lanes, and uses the spans of copies that the device reports.
 //
-// A round queues several copies on a lane, or on both, and takes each one's span. Spans exclude the
-// host's time to issue copies and to wake up, except with pageable memory, where the host copies.
-// Reloads go to storages that nobody has written yet, as the offloader's do. Where both lanes copy,
-// only what ran while the other lane was busy counts.
+// A round queues several copies on one lane, or on both, and takes the span of each. Spans do not
+// include the host's time to issue copies and to wake up, except with pageable memory, where the
+// host copies. As with the offloader, reloads go to storages that nobody has written yet. If both
+// lanes copy, only copies that ran while the other lane was busy count.
 #pragma once
 
 #include <ATen/ops/empty.h>
@@ -22,7 +22,7 @@
 
 namespace ferry::real::calibrate {
 
-// D also has set_observer, and flush_spans or finish, which wait for all copies.
+// D also needs set_observer, and flush_spans or finish, which wait for all copies.
 template <Device D>
 class ProbeOf final : public Probe {
  public:
@@ -58,7 +58,7 @@ class ProbeOf final : public Probe {
       if (effort.small && bytes > effort.copy_bytes.back()) continue;
       std::vector<std::int64_t> fresh;
       std::vector<std::int64_t> cached;
-      std::vector<typename D::HostBuffer> held;  // held so that the next one is fresh
+      std::vector<typename D::HostBuffer> held;  // kept, so that the next one is fresh
       for (std::int64_t round = 0; round < effort.rounds; ++round) {
         fresh.push_back(host_block_ns(bytes, &held));
       }
@@ -102,7 +102,7 @@ class ProbeOf final : public Probe {
   void measure(HostMemory memory, std::int64_t bytes, Directions directions, const Effort& effort,
                std::vector<CopyTime>& times) {
     std::array<std::vector<std::int64_t>, 2> samples;
-    // Runs an extra round: the first one pins and warms.
+    // Runs one more round: the first one pins memory and warms up.
     const std::int64_t rounds = bytes >= std::int64_t{1} << 26 ? 3 : effort.rounds;
     for (std::int64_t round = 0; round <= std::min(rounds, effort.rounds); ++round) {
       const std::vector<Span> spans = run(memory, bytes, directions);
@@ -120,8 +120,8 @@ class ProbeOf final : public Probe {
     }
   }
 
-  // The mean time of a lane's copies in a round, or of those that ran while the other lane copied;
-  // 0: there were none.
+  // Returns the mean time of a lane's copies in a round, or with `both` of those that ran while the
+  // other lane copied. 0 if there were none.
   static std::int64_t mean_ns(const std::vector<Span>& spans, Lane lane, bool both) {
     std::int64_t begin = std::numeric_limits<std::int64_t>::min();
     std::int64_t end = std::numeric_limits<std::int64_t>::max();
@@ -155,7 +155,7 @@ class ProbeOf final : public Probe {
     std::vector<typename D::HostBuffer> to(directions[0] ? count : 0);
     std::vector<typename D::Storage> targets;
     follow(down);
-    for (auto& host : from) {  // filled with the bytes to copy back
+    for (auto& host : from) {  // these get the bytes to copy back
       host = device_.allocate_host(Step::kUser, bytes, memory);
       device_.offload(Step::kUser, storage, 0, host, down);
       targets.push_back(device_.allocate(Step::kUser, bytes, device_.current_stream()));
@@ -174,7 +174,7 @@ class ProbeOf final : public Probe {
     return spans;
   }
 
-  // The lane's next work follows what was computed so far.
+  // Makes later work of the lane wait for everything computed so far.
   void follow(const Stream& lane) {
     device_.wait(Step::kUser, lane, device_.record(Step::kUser, device_.current_stream()));
   }

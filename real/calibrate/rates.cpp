@@ -17,7 +17,7 @@
 namespace ferry::real::calibrate {
 namespace {
 
-// The number of small operators issued at once: fewer than CUDA's queue holds.
+// The number of small operators that are issued at once; CUDA's queue holds more.
 constexpr std::int64_t kQueued = 300;
 
 Timing issue_time(c10::Device device, const Effort& effort) {
@@ -34,8 +34,8 @@ Timing issue_time(c10::Device device, const Effort& effort) {
   return timing_of(samples);
 }
 
-// Times small kernels back to back: between two events of the device, behind a stall that lasts
-// until all are issued.
+// Returns the time of a small kernel in a sequence: between two events of the device, after a stall
+// that lasts until all kernels are issued.
 std::int64_t kernel_ns(c10::Device device) {
   at::Tensor x = at::ones({8}, at::device(device));
   const c10::impl::VirtualGuardImpl guard(device.type());
@@ -65,7 +65,7 @@ Timing kernel_time(c10::Device device, const Effort& effort) {
   return timing_of(samples);
 }
 
-// Returns the bytes that it moves.
+// Returns the bytes that the operation moves.
 std::int64_t measure_triad(c10::Device device, const Effort& effort, Timing& time) {
   const std::int64_t elements = effort.small      ? 1 << 16
                                 : device.is_cpu() ? std::int64_t{1} << 24
@@ -90,8 +90,8 @@ MatmulTime matmul_time(c10::Device device, const Effort& effort, DType dtype, at
   return {dtype, side, timed(device, effort.rounds, [&] { at::mm_out(c, a, b); })};
 }
 
-// None if the device cannot: only some can, and only in this layout (the second matrix by columns,
-// the result in bf16).
+// Returns none if the device cannot do it. Only some can, and only in this layout: the second
+// matrix by columns, the result in bf16.
 std::optional<MatmulTime> fp8_time(c10::Device device, const Effort& effort) {
   if (device.is_cpu()) return std::nullopt;
   const std::int64_t side = side_of(device, effort);
@@ -108,7 +108,7 @@ std::optional<MatmulTime> fp8_time(c10::Device device, const Effort& effort) {
   }
 }
 
-// After the device's own.
+// Call it after the measurements of the device.
 HostSpeed host_speed(c10::Device device, const Effort& effort, const Measured& measured) {
   if (device.is_cpu()) return {measured.triad, measured.triad_bytes, measured.matmuls.front()};
   HostSpeed host;

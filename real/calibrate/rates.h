@@ -1,5 +1,5 @@
-// Measures a device's computing rates, and the host's cost to issue work, with LibTorch's own
-// operators in the modes that `ferry train` sets.
+// Measures the computing rates of a device, and the host's cost to issue work, with LibTorch's own
+// operators in the modes of `ferry train`.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -9,8 +9,8 @@
 
 namespace ferry::real::calibrate {
 
-// Measures what the probe does not: operators, rates, device blocks. On the CPU a kernel is done
-// when it is issued, so `issue` and `kernel` are both host times there.
+// Measures operators, rates and device blocks; the probe measures the rest. On the CPU a kernel is
+// done when it is issued, so `issue` and `kernel` are both times of the host.
 void measure_rates(c10::Device device, const Effort& effort, Measured& measured);
 
 }  // namespace ferry::real::calibrate

@@ -1,4 +1,4 @@
-// Formats the measurements for people and for machines.
+// Formats the measurements, as a table or as JSON.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,10 @@
 
 namespace ferry::real::calibrate {
 
-// Lines with their line ends.
+// Returns lines with their line ends.
 std::string to_table(const Measured& measured, const About& about);
-// Everything as one JSON text. `times`: the number of kernel times that were measured.
+// Returns all measurements as one JSON text. `times` is the number of kernel times that were
+// measured.
 std::string to_json(const Measured& measured, const About& about, std::size_t times);
 
 }  // namespace ferry::real::calibrate

@@ -1,4 +1,4 @@
-// Times a call that gives the device work.
+// Measures the time of a call that gives work to the device.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,11 +10,11 @@
 
 namespace ferry::real::calibrate {
 
-// Waits until the device has done all its work; the CPU always has.
+// Waits until the device has done all its work. On the CPU it returns at once.
 void wait_for(c10::Device device);
 
-// Calls it once to warm up, then in rounds of several calls that last 20 ms or more; waits for the
-// device at the end of each round.
+// Calls it once to warm up, then in rounds of several calls that last 20 ms or more. It waits for
+// the device at the end of each round.
 Timing timed(c10::Device device, std::int64_t rounds, const std::function<void()>& call);
 
 }  // namespace ferry::real::calibrate

@@ -1,4 +1,4 @@
-// Measures the kernel times of a model's step, through captures (ferry/capture.h).
+// Measures the kernel times of a model's step by captures (ferry/capture.h).
 #pragma once
 
 #include "real/train/options.h"
@@ -6,8 +6,8 @@
 
 namespace ferry::real::calibrate {
 
-// Runs and captures the step once to warm up and `rounds` times more, each on another batch; each
-// op of these is a sample. `device` is left empty.
+// Captures the step once to warm up, and `rounds` more times, each with another batch. Each op of
+// these is a sample. `device` stays empty.
 TimesTable measure_times(const train::Options& model, std::int64_t rounds);
 
 }  // namespace ferry::real::calibrate

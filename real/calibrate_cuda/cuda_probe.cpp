@@ -1,4 +1,4 @@
-// The probe of a GPU: registers itself when a program that links it starts.
+// The probe of a GPU. It registers itself when a program that links it starts.
 #include <ATen/cuda/CUDAContext.h>
 #include <cuda_runtime_api.h>
 #include <fmt/core.h>
@@ -15,14 +15,15 @@
 namespace ferry::real::calibrate {
 namespace {
 
-// Formats "driver 580.82.07, CUDA 13.0".
+// Returns a text like "driver 580.82.07, CUDA 13.0".
 std::string driver_of() {
   int version = 0;
   std::string text = "CUDA unknown";
   if (cudaDriverGetVersion(&version) == cudaSuccess) {
     text = fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
   }
-  // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82.07  Wed …": the first word with a dot.
+  // The line is "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82.07  Wed …". The driver's
+  // version is the first word with a dot.
   const std::string module = field_of("/proc/driver/nvidia/version", "NVRM version");
   for (std::size_t at = 0; at < module.size();) {
     const std::size_t end = std::min(module.find(' ', at), module.size());
@@ -57,5 +58,5 @@ std::unique_ptr<Probe> make_cuda(const std::filesystem::path&) {
 }  // namespace
 }  // namespace ferry::real::calibrate
 
-// Makes the linker take this file from its library (--undefined).
+// Referring to this name (--undefined) makes the linker include this file.
 extern "C" void ferry_link_calibrate_cuda() {}

@@ -1,9 +1,9 @@
-// The backward bodies of nodes, as codes: nodes that run the same ops share one.
+// The backward bodies of nodes, as codes. Nodes that run the same ops share one code.
 //
-// A body starts from the gradients of the node's outputs and from what the node unpacked. If it
-// uses a tensor of forward that came neither way, autograd kept that tensor by itself: no hook saw
-// it (an exclusion, a custom function's own data), so the program has a save that no hook sees.
-// Measured times of a shared code are the mean of its runs.
+// A body starts from the gradients of the node's outputs and the tensors that the node unpacked. It
+// may also use a tensor of forward that came in neither way. Autograd then kept that tensor itself,
+// and no hook saw it (an exclusion, or the own data of a custom function). The program gets a save
+// that hooks do not see. The times of a shared code are the means over its runs.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ class Bodies {
 
   struct Lowered {
     std::size_t body = 0;       // an index into codes()
-    std::vector<Ref> unhooked;  // saved after the node's packs, invisible to hooks
+    std::vector<Ref> unhooked;  // saved after the node's packs, not seen by hooks
   };
   Lowered lower(NodeNumber node);
 
-  // Each code has the mean times of its runs.
+  // Returns the codes, each with the mean times of its runs.
   std::vector<Code> codes();
 
  private:
-  // A code, and the times of its ops in each run.
+  // A code, and the sum of the times of its ops over all runs.
   struct Shared {
     Code code;
     std::vector<std::int64_t> total_ns;

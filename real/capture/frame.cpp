@@ -44,7 +44,7 @@ Globals::Globals(const Trace& trace, Types& types, std::vector<Global>& globals)
     const Layout layout = whole(info.bytes, DType::kF32);
     add(GlobalKind::kInput, "constant." + std::to_string(i), {i, layout}, false);
   }
-  // The bytes of a leaf made in the step are elsewhere: this places its edge and its gradient.
+  // A leaf that the step made gets a global without bytes, for its edge and its gradient.
   for (std::size_t i = 0; i < trace.leaves.size(); ++i) {
     if (const auto number = trace.leaves[i].given) {
       leaves_.push_back(given[*number]);
@@ -71,7 +71,7 @@ Slot Globals::add(GlobalKind kind, std::string name, const Ref& ref, bool requir
   if (first && !reaches_end(layout, bytes)) layout = whole(bytes, layout.dtype);
   if (!first) {
     global.alias = base->second;
-    // An alias has its global's dtype; a window of another dtype is expressed in bytes.
+    // An alias has the dtype of its global, so a window of another dtype is expressed in bytes.
     if (layout.dtype != types_.layout(globals_[base->second].type).dtype) {
       layout = types_.layout(globals_[base->second].type);
     }

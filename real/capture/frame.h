@@ -1,8 +1,8 @@
-// A code under construction: its statements, and the slots that they use.
+// A code that is being built: its statements, and the slots that they use.
 //
-// One slot for each window on a storage: the op that makes a storage gives it its first slot, and a
-// view follows where another window is first used. A death frees all slots of a storage, before the
-// next statement.
+// Each window on a storage has one slot. The op that makes a storage gives it its first slot. When
+// another window is used for the first time, a view statement makes its slot. A death frees all
+// slots of a storage before the next statement.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace ferry::real::capture {
 
-// The program's types, each listed once.
+// The types of the program, each listed once.
 class Types {
  public:
   explicit Types(std::vector<Layout>& types) : types_(types) {}
@@ -29,16 +29,17 @@ class Types {
   std::map<Ref, TypeId> ids_;  // for windows of storage 0
 };
 
-// The whole storage as one window: in elements of `dtype` if its size is a multiple of them.
+// Returns the whole storage as one window, in elements of `dtype` if its size is a multiple of
+// them.
 Layout whole(std::int64_t bytes, DType dtype);
 bool reaches_end(const Layout& layout, std::int64_t bytes);
 
-// The globals, and the windows and storages where they are found.
+// The globals, and the windows and storages by which they are found.
 class Globals {
  public:
   Globals(const Trace& trace, Types& types, std::vector<Global>& globals);
 
-  const Slot* find(const Ref& ref) const;         // a global of this window, or null
+  const Slot* find(const Ref& ref) const;         // a global for this window, or null
   const Slot* base(StorageNumber storage) const;  // a global on this storage, or null
   Slot leaf(std::uint32_t number) const { return leaves_[number]; }
   Slot count() const { return static_cast<Slot>(globals_.size()); }
@@ -62,30 +63,30 @@ class Frame {
   Slot fresh() { return next_++; }
   void emit(Action action);
   void free(Slot slot) { dying_.push_back(slot); }
-  // Writes pending frees at the code's end.
+  // Writes pending frees at the end of the code.
   void flush();
 
-  // The storage of `ref` lives in `slot`, whose window is `ref`.
+  // Records that `slot` holds the storage of `ref`, with the window `ref`.
   void own(const Ref& ref, Slot slot);
-  // A slot of this window. The storage must be known here, or belong to a global.
+  // Returns a slot for this window. The storage must be known here, or belong to a global.
   Slot slot(const Ref& ref);
   bool knows(StorageNumber storage) const;
   void op(const OpEvent& event);
-  // For an op's input that nothing made: adds an op that makes it.
+  // Adds an op that makes an input which nothing made.
   void meet(const Ref& ref);
   void death(StorageNumber storage);
-  // Begins a call with these arguments, until `leave`: it sees their storages through its arguments
-  // only, and what it makes is its own. Calls nest.
+  // Begins a call with these arguments; `leave` ends it. Inside the call their storages are used
+  // through the arguments only, and what the call makes belongs to it. Calls nest.
   void enter(const std::vector<Ref>& arguments, const std::vector<Slot>& slots);
   void leave() { inside_.pop_back(); }
   bool in_call() const { return !inside_.empty(); }
-  // Storages with a slot here, each with its first slot.
+  // Returns the storages with a slot here, each with its first slot.
   const std::map<StorageNumber, Slot>& bases() const { return bases_; }
-  // Its first window here, and the slot; the storage must have one.
+  // Returns the first window of the storage here, with its slot. There must be one.
   const std::pair<Ref, Slot>& first(StorageNumber storage) const {
     return owned_.at(storage).front();
   }
-  // A slot on the storage, in this frame or global; null: none.
+  // Returns a slot on the storage, in this frame or global, or null.
   const Slot* base(StorageNumber storage) const;
 
   std::vector<Statement> statements;

@@ -1,6 +1,6 @@
-// The part of a step's graph that a program contains: the nodes that backward runs, those that save
-// something, those whose results are a checkpoint's arguments (it holds them), and the nodes behind
-// these. Nodes that nobody differentiates are left out.
+// The part of a step's graph that a program contains: the nodes that backward runs, the nodes that
+// save something, the nodes whose results are arguments of a checkpoint (which holds them), and the
+// nodes behind all these. Other nodes are left out.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace ferry::real::capture {
 
-// The outputs from which a backward starts, or those that a checkpoint was handed.
+// Returns the outputs from which a backward starts, or those that a checkpoint got as arguments.
 std::span<const Output> held_by(const Event& event);
 
 class Graph {
@@ -22,12 +22,12 @@ class Graph {
   explicit Graph(const Trace& trace);
 
   const std::set<NodeNumber>& nodes() const { return nodes_; }
-  // In the order of packing.
+  // Returns the packs in the order of packing.
   const std::vector<PackNumber>& packs(NodeNumber node) const;
   const std::string& name(NodeNumber node) const { return trace_.nodes.at(node).name; }
-  // All edges, including those that lead nowhere.
+  // Returns all edges, including those that lead nowhere.
   const std::vector<Edge>& edges(NodeNumber node) const { return trace_.nodes.at(node).edges; }
-  // The number of its outputs in use; at least 1.
+  // Returns the number of its outputs in use, at least 1.
   std::uint32_t outputs(NodeNumber node) const;
   const std::set<NodeNumber>& consumers(NodeNumber node) const;
 

@@ -50,7 +50,7 @@ class Lowering {
   bool has_future(NodeNumber node) const;
 
   void end_forward();
-  Slot pass(Slot slot);  // forward's result as a slot of main
+  Slot pass(Slot slot);  // makes a result of forward a slot of main
   void pass_storage(StorageNumber storage);
   bool dies_alone(NodeNumber node) const;
 
@@ -68,14 +68,14 @@ class Lowering {
 
   std::set<NodeNumber> waiting_;             // nodes not placed yet
   std::map<NodeNumber, std::uint32_t> ids_;  // ids of the nodes placed in the frame
-  std::map<NodeNumber, std::size_t> saved_;  // number of packs done
+  std::map<NodeNumber, std::size_t> saved_;  // number of packs so far
   std::map<Output, Slot> edges_;             // slots of edges in the frame
-  std::map<Output, Slot> forward_edges_;     // the same, once forward is over
+  std::map<Output, Slot> forward_edges_;     // those of forward, once forward is over
   std::map<NodeNumber, std::vector<Ref>> unhooked_;
   std::set<PackNumber> dropped_;
   std::set<Slot> with_tensor_;  // main's edges that are freed together with a tensor
   std::vector<Slot> results_;   // forward's results
-  std::vector<Slot> passed_;    // the same as main's slots
+  std::vector<Slot> passed_;    // the slots of main for them
 };
 
 Program Lowering::run() {
@@ -125,8 +125,8 @@ void Lowering::on(const OpEvent& event) {
   frame_->op(event);
 }
 
-// A node died outside a backward: frees the slots that hold it, and the nodes around it that save
-// nothing.
+// A node died outside a backward. This frees the slots that hold it, and the neighbouring nodes
+// that save nothing.
 void Lowering::on(const DropEvent& event) {
   dropped_.insert(event.pack);
   std::vector<NodeNumber> open{trace_.packs[event.pack].node};
@@ -171,7 +171,7 @@ void Lowering::on(const BackwardEvent& event) {
   for (const Output& root : event.roots) {
     const Slot from = edge(root);
     backward.roots.push_back(from);
-    // The root's tensor gives the type of its gradient. It dies with the graph's holder.
+    // The tensor of the root gives the type of its gradient. It dies with the holder of the graph.
     const auto tensor = trace_.tensors.find(root);
     if (tensor == trace_.tensors.end() || with_tensor_.contains(from)) continue;
     if (const Slot* const base = main_.base(tensor->second.storage)) {
@@ -184,7 +184,7 @@ void Lowering::on(const BackwardEvent& event) {
   ++backwards_;
 }
 
-// Writes a module's markers, as captures from Python have them: the planner cuts there.
+// Writes the markers of a module, as captures from Python do. The planner cuts there.
 void Lowering::on(const SegmentEvent& event) {
   place_before(event.made);
   if (frame_ != &forward_) return;
@@ -204,7 +204,7 @@ void Lowering::on(const SegmentEvent& event) {
   frame_->emit(Module{event.name, true, std::move(arguments)});
 }
 
-// The packs of one node in a row that start at this event.
+// Saves the consecutive packs of one node that start at this event.
 void Lowering::save_from(std::size_t at) {
   const auto pack_at = [this](std::size_t i) {
     return i < trace_.events.size() ? std::get_if<PackEvent>(&trace_.events[i]) : nullptr;
@@ -246,8 +246,8 @@ void Lowering::make_node(NodeNumber number, std::vector<Slot> saved) {
     if (const auto* const leaf = std::get_if<Leaf>(&each)) {
       node.in.push_back(globals_.leaf(leaf->number));
     } else if (const auto* const output = std::get_if<Output>(&each)) {
-      // LibTorch creates a new node for a view that was written when somebody next looks at it: the
-      // node that looks has its number already.
+      // If a view was written, LibTorch creates its new node only when another node looks at it,
+      // and that one has its number already.
       if (waiting_.contains(output->node)) make_node(output->node, {});
       node.in.push_back(edge(*output));
     }
@@ -264,7 +264,7 @@ void Lowering::make_node(NodeNumber number, std::vector<Slot> saved) {
   frame_->emit(std::move(node));
 }
 
-// Tensors that autograd kept by itself are saved after the node's packs, once they exist.
+// Saves tensors that autograd kept by itself: after the packs of their node, once they exist.
 void Lowering::save_unhooked() {
   for (auto entry = unhooked_.begin(); entry != unhooked_.end();) {
     const auto& [node, refs] = *entry;
@@ -297,7 +297,7 @@ Slot Lowering::edge(const Output& output) {
   return edges_[output] = pass(before->second);
 }
 
-// The slot of an input of something in the step.
+// Returns the slot of an input.
 Slot Lowering::slot(const Ref& ref) {
   if (!frame_->knows(ref.storage)) {
     const StorageInfo& info = trace_.storages[ref.storage];
@@ -327,7 +327,7 @@ bool Lowering::has_future(NodeNumber node) const {
 }
 
 void Lowering::end_forward() {
-  if (!unhooked_.empty()) return;  // refused later, at the end
+  if (!unhooked_.empty()) return;  // reported as an error at the end
   forward_.flush();
   frame_ = &main_;
   forward_edges_ = std::exchange(edges_, {});
@@ -354,7 +354,7 @@ void Lowering::pass_storage(StorageNumber storage) {
   main_.own(ref, pass(slot));
 }
 
-// True if saves of the node will still die, and not in a backward.
+// True if saves of the node will die outside a backward.
 bool Lowering::dies_alone(NodeNumber node) const {
   const std::vector<PackNumber>& packs = graph_.packs(node);
   if (packs.empty()) return false;

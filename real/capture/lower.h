@@ -1,13 +1,13 @@
-// Makes a program of a trace.
+// Converts a trace to a program.
 //
-// Events before the first backward become the segment `forward`, called by main: one forward of the
-// offloader. Later events become statements of main itself. Nodes are placed by their number
-// between the events, each after those that its edges lead to. Edges have slots of their own, one
-// per output of a node.
+// Events before the first backward become the segment `forward`, which main calls: one forward for
+// the offloader. Later events become statements of main itself. Nodes are placed between the events
+// by their number, each after the nodes that its edges lead to. Each output of a node has a slot
+// for its edge.
 //
-// Results of the call bring main everything that outlives forward: storages that the step itself
-// holds (those that die in a backward were the graph's), the roots of backwards, and nodes whose
-// saves die outside a backward, so that they die in the same order.
+// Everything that outlives forward reaches main as a result of the call: storages that the step
+// itself holds (those that die in a backward belonged to the graph), the roots of backwards, and
+// nodes whose saves die outside a backward, so that they die in the same order.
 #pragma once
 
 #include "ferry/capture.h"
@@ -16,7 +16,7 @@
 
 namespace ferry::real::capture {
 
-// Throws CaptureError if the trace cannot be expressed as a program.
+// Throws CaptureError if a program cannot express the trace.
 Program lower(const Trace& trace, const CaptureOptions& options);
 
 }  // namespace ferry::real::capture

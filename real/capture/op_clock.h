@@ -1,18 +1,18 @@
 // Measures the ops of a recording.
 //
-// On the CPU an op is done when it returns: the host's clock around its kernel below autograd is
-// its time. On an accelerator two timing events of LibTorch's stand around the op, on the stream
-// that is current where it runs, and are read when the recording ends:
+// On the CPU an op is done when it returns, so its time is that of the host's clock around its
+// kernel below autograd. On an accelerator, two timing events of LibTorch are recorded around the
+// op, on the current stream, and read when the recording ends:
 //
 //   stream   ── stall ── begin ● ── the op's kernels ── ● end ──
 //
-// The stall keeps the device busy while the host issues what follows, so the time is the device's
-// alone: all kernels of the op, with the gaps between them and those to the two events (under a
-// microsecond each, which the next kernel of a queue has, too). Whoever links a device registers
-// its stall; without one an op that is shorter than its issue seems as long as that. An op that
-// itself waits for the device, or that takes longer to issue than the stall lasts, shows that wait.
+// The stall keeps the device busy while the host issues the op. So the time is only the device's:
+// all kernels of the op, the gaps between them, and the gaps to the two events (each under a
+// microsecond, as between any two kernels). The library for a device registers its stall. Without a
+// stall, an op that runs shorter than its issue seems to take as long as the issue. If an op itself
+// waits for the device, or takes longer to issue than the stall lasts, its time includes that wait.
 //
-// One thread at a time calls it. Not modelled: work of an op on further streams.
+// Only one thread at a time may call it. Work of an op on further streams is not measured.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -29,12 +29,12 @@ namespace ferry::real::capture {
 // Keeps the current stream of the device busy for about 200 microseconds.
 using Stall = void (*)();
 void register_stall(c10::DeviceType type, Stall stall);
-// Calls the registered stall; does nothing without one.
+// Calls the registered stall; does nothing if there is none.
 void stall(c10::DeviceType type);
 
 class OpClock {
  public:
-  // None: host times only.
+  // `accelerator` is none for host times only.
   explicit OpClock(std::optional<c10::Device> accelerator) : accelerator_(accelerator) {}
 
   // The state that `end` needs.
@@ -43,13 +43,13 @@ class OpClock {
     std::int64_t host_ns = 0;
   };
   Begun begin();
-  // The time on the host's clock, at least 1.
+  // Returns the time on the host's clock in nanoseconds, at least 1.
   std::int64_t end(const Begun& begun);
 
   bool watches(c10::DeviceType type) const { return accelerator_ && accelerator_->type() == type; }
-  // Waits for the device. Only then may device_ns be called.
+  // Waits for the device. device_ns may be called only after this.
   void finish();
-  // The time of an accelerator's op, at least 1.
+  // Returns the time of an accelerator's op in nanoseconds, at least 1.
   std::int64_t device_ns(std::size_t op) const;
 
  private:

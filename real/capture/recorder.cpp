@@ -17,7 +17,7 @@ namespace ferry::real::capture {
 
 namespace autograd = torch::autograd;
 
-// The object that autograd holds in place of a saved tensor.
+// Autograd holds this object instead of a saved tensor.
 class Recorder::Packed final : public Saved<at::Tensor> {
  public:
   Packed(std::shared_ptr<Recorder> recorder, PackNumber pack, std::shared_ptr<c10::Storage> bytes,
@@ -49,7 +49,7 @@ std::unique_ptr<Saved<at::Tensor>> Recorder::Pair::pack(const at::Tensor& tensor
 
 namespace {
 
-// The device of the step, if not the CPU: that of the first tensor elsewhere.
+// Returns the device of the step if it is not the CPU: that of the first tensor elsewhere.
 std::optional<c10::Device> accelerator_of(const std::vector<GivenTensor>& given) {
   for (const GivenTensor& each : given) {
     if (!each.tensor.is_cpu()) return each.tensor.device();
@@ -94,7 +94,7 @@ void Recorder::take_times(std::vector<Event>& events) const {
   }
 }
 
-// Records ops.
+// The following calls record ops.
 
 void Recorder::run_op(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack) {
@@ -138,7 +138,7 @@ void Recorder::after_op(OpEvent event, const c10::OperatorHandle& op,
                         const torch::jit::Stack& stack) {
   const std::lock_guard lock(mutex_);
   bool on_cpu = true;
-  bool on_accelerator = true;  // numbers aside: the seeds of a dropout, which stay with the host
+  bool on_accelerator = true;  // except numbers: the seeds of a dropout stay on the host
   const std::size_t returns = op.schema().returns().size();
   for (std::size_t i = stack.size() - returns; i < stack.size(); ++i) {
     each_tensor(stack[i], [&](const at::Tensor& tensor) {
@@ -151,14 +151,14 @@ void Recorder::after_op(OpEvent event, const c10::OperatorHandle& op,
       }
     });
   }
-  if (event.out.empty() && event.writes.empty()) return;  // a view, or a look at a shape
+  if (event.out.empty() && event.writes.empty()) return;  // a view, or reading a shape
   set_costs(event);
   if (!times_ || !on_cpu) event.measured_ns = 0;
   if (!on_accelerator || on_cpu) event.clocked = std::nullopt;
   sink()->emplace_back(std::move(event));
 }
 
-// Records saved tensors.
+// The following calls record saved tensors.
 
 std::unique_ptr<Saved<at::Tensor>> Recorder::pack(const at::Tensor& tensor) {
   const std::lock_guard lock(mutex_);
@@ -206,8 +206,9 @@ at::Tensor Recorder::unpack(const Packed& packed) {
   if (!recording_ || !open_body_) return tensor;
   check();
   open_body_->saved.emplace(packed.number, ref(tensor, Birth::kCopy, "unpack"));
-  // The node that unpacks is the one that packed. CopySlices wraps an earlier node, and runs as
-  // that one; any other later node reuses what was saved for another.
+  // A node unpacks what it packed itself. There is one exception: a CopySlices wraps an earlier
+  // node and runs as it. Any other later node reuses what was saved for another, and cannot be
+  // captured.
   NodeNumber& owner = trace_.packs[packed.number].node;
   if (open_number_ > owner && trace_.nodes[open_number_].name != "CopySlices") {
     throw torch_error(
@@ -226,7 +227,7 @@ void Recorder::dropped(PackNumber pack) {
   trace_.events.emplace_back(DropEvent{pack});
 }
 
-// Records segments.
+// The following calls record segments.
 
 CheckpointScope Recorder::segment(const std::vector<at::Tensor>& arguments, bool reentrant) {
   if (!c10::GradMode::is_enabled()) return nullptr;  // without grad mode it is no segment
@@ -264,7 +265,7 @@ void Recorder::segment_event(const std::string& name, bool enter,
   trace_.events.emplace_back(std::move(event));
 }
 
-// Records what has changed in the meantime.
+// The following calls record what has changed since the last event.
 
 std::vector<Event>* Recorder::sink() {
   if (!recording_) return nullptr;

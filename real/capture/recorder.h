@@ -1,19 +1,19 @@
-// Watches one step and fills a Trace.
+// Observes one step and fills a Trace.
 //
-//   ops           a boxed fallback on a dispatch key that nothing uses (DispatchKey::Fake), just
-//                 below autograd, included for the thread while a scope lives
-//   saved tensors a pair of hooks whose pack keeps a copy of the storage and drops the original, so
-//                 that storages die when they would if everything moved away
-//   the graph     RecordFunction: behind the results of each op
-//   segments      what checkpoints make around each call
-//   backward      a hook before and one after each node of it
+//   ops           a boxed fallback on an unused dispatch key (DispatchKey::Fake) just below
+//                 autograd, which the thread includes while a scope lives
+//   saved tensors a pair of hooks. Its pack keeps a copy of the storage and drops the original, so
+//                 storages die as they would if everything were offloaded
+//   the graph     RecordFunction, from the results of each op
+//   segments      a call of checkpoint reports its begin and end
+//   backward      a hook before and one after each node
 //
-// It changes nothing of what the step computes: no node is made, no gradient function of a view is
-// asked for (that would make a node), no tensor is kept.
+// Recording does not change what the step computes: it makes no node, does not ask a view for its
+// gradient function (which would make a node), and keeps no tensor alive.
 //
-// Copies are shared by the saves of one storage in one version, and what is unpacked shares them,
-// as it would share the original. Parameters, buffers and inputs live on anyway: they are saved as
-// they are. The entry points may be called on an engine's thread; one runs at a time.
+// Saves of one version of a storage share one copy, and unpacked tensors share it as they would
+// share the original. Parameters, buffers and inputs stay alive anyway, so they are saved as they
+// are. Calls may come from the engine's threads; they run one at a time.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -48,14 +48,14 @@ struct GivenTensor {
 
 class Recorder : public std::enable_shared_from_this<Recorder> {
  public:
-  // Records the ops' times if `times` says so.
+  // `times` says whether to record the times of ops.
   Recorder(const std::vector<GivenTensor>& given, bool times);
 
-  // While it lives, the calling thread's step is recorded. One at a time in a process.
+  // While it lives, the step of the calling thread is recorded. Only one may live in a process.
   class Scope;
 
-  // Ends the recording. Throws CaptureError for anything that could not be recorded and could not
-  // throw at once.
+  // Ends the recording. Throws CaptureError if something could not be recorded and could not throw
+  // at once.
   Trace finish();
 
   class Pair;
@@ -65,7 +65,7 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   class Entering;
   class Leaving;
   struct Observer;
-  // A storage in one version: (storage, version counter, version).
+  // A version of a storage: (storage, version counter, version).
   using CopyKey = std::tuple<StorageNumber, std::uint64_t, std::uint64_t>;
   static constexpr int kNoTask = -1;  // LibTorch's number for no task
 
@@ -78,12 +78,12 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   at::Tensor unpack(const Packed& packed);
   void dropped(PackNumber pack);
 
-  // A call of ferry::checkpoint, which runs without recompute while it is recorded; it ends with
-  // the returned scope.
+  // Records a call of ferry::checkpoint, which does not recompute during a recording. The returned
+  // scope ends the call.
   CheckpointScope segment(const std::vector<at::Tensor>& arguments, bool reentrant);
   void segment_event(const std::string& name, bool enter, const std::vector<at::Tensor>& arguments);
 
-  // The graph, and the parts that backward runs: recorder_graph.cpp.
+  // The graph, and what backward runs, are recorded in recorder_graph.cpp.
   void results(const std::vector<c10::IValue>& outputs);
   void running(const NodePointer& node);
   void entering(const torch::autograd::Node& node, const torch::autograd::variable_list& gradients);
@@ -96,12 +96,12 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   Edge edge_of(const torch::autograd::Edge& edge);
   NodeNumber number_of(const torch::autograd::Node& node) const;
   NodeNumber made() const;
-  static std::string short_name(const torch::autograd::Node& node);  // name without its namespace
+  static std::string short_name(const torch::autograd::Node& node);  // without its namespace
 
-  // The list that events go to at present; null: none.
+  // Returns the list to which events are added now, or null.
   std::vector<Event>* sink();
   bool in_backward() const { return open_task_.has_value(); }
-  void look_around();  // notices that a backward is over, and which storages died
+  void look_around();  // notices the end of a backward and the death of storages
   Ref ref(const at::Tensor& tensor, Birth birth, const std::string& who);
   void take_times(std::vector<Event>& events) const;
   void fail_later(const std::string& message);
@@ -117,16 +117,16 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   std::string failure_;
 
   std::unordered_map<const c10::TensorImpl*, std::uint32_t> leaves_;
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> leaf_addresses_;  // never reused
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> leaf_addresses_;  // kept from being reused
   std::map<CopyKey, std::weak_ptr<c10::Storage>> copies_;
   std::map<StorageNumber, std::uint64_t> counters_;  // version counters of saved storages
 
-  std::optional<int> open_task_;  // LibTorch's number of the present backward
+  std::optional<int> open_task_;  // LibTorch's number for the present backward
   std::uint32_t backwards_ = 0;
   std::uint32_t segments_ = 0;
   const torch::autograd::Node* open_node_ = nullptr;
   NodeNumber open_number_ = 0;
-  Body* open_body_ = nullptr;  // none: the node's run is not recorded
+  Body* open_body_ = nullptr;  // null if the run of the node is not recorded
   Body ignored_;               // for further runs of a node
 };
 

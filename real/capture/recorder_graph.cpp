@@ -1,9 +1,9 @@
-// The recorder's view of the graph: it records each node once an op has made it, and puts hooks
-// before and after it, to see when a backward runs the node.
+// Records the graph: each node once an op has made it. Hooks before and after the node show when a
+// backward runs it.
 //
-// A node's number is its sequence number, counted from the start of the capture. A backward has
-// begun where a node runs in another task of LibTorch's engine than the last one, or, of a backward
-// with several roots, where the engine's own root does.
+// The number of a node is its sequence number, counted from the start of the capture. A backward
+// has begun when a node runs in another task of LibTorch's engine than the last node. If a backward
+// has several roots, it begins when the engine's own root node runs.
 
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
@@ -21,7 +21,7 @@ namespace ferry::real::capture {
 
 namespace autograd = torch::autograd;
 
-// Their nodes own both; once the recording has ended they do nothing.
+// Nodes own these two hooks. After the end of the recording they do nothing.
 class Recorder::Entering final : public autograd::FunctionPreHook {
  public:
   Entering(std::shared_ptr<Recorder> recorder, const autograd::Node& node)
@@ -62,7 +62,8 @@ void Recorder::results(const std::vector<c10::IValue>& outputs) {
   if (!recording_ || autograd::get_current_graph_task_id() != kNoTask) return;
   for (const c10::IValue& output : outputs) {
     each_tensor(output, [&](const at::Tensor& tensor) {
-      // Avoids tensor.grad_fn(): for a written view it creates a node, at a time of its own.
+      // Do not use tensor.grad_fn(): for a view that was written it creates a node at the wrong
+      // time.
       autograd::Node* const function = autograd::impl::grad_fn_unsafe(tensor);
       if (!function) return;
       note(function);
@@ -112,7 +113,7 @@ std::optional<Ref> Recorder::seen(const at::Tensor& gradient, const autograd::No
   return ref(gradient, Birth::kMet, short_name(node));
 }
 
-// If a backward has several roots, this node runs first.
+// If a backward has several roots, the engine's root node runs first.
 void Recorder::running(const NodePointer& node) {
   const std::lock_guard lock(mutex_);
   if (!recording_ || !node || dynamic_cast<const autograd::AccumulateGrad*>(node.get())) return;
@@ -133,7 +134,7 @@ void Recorder::running(const NodePointer& node) {
 
 void Recorder::begin_backward(std::vector<Output> roots, const autograd::variable_list& gradients) {
   open_task_.reset();
-  look_around();  // storages that are dead by now died before it
+  look_around();  // storages that are dead now died before this backward
   if (c10::GradMode::is_enabled()) {
     throw torch_error(
         CaptureError("a backward that makes a graph (create_graph) cannot be captured"));
@@ -152,7 +153,7 @@ void Recorder::begin_backward(std::vector<Output> roots, const autograd::variabl
   ++backwards_;
 }
 
-// The engine creates the root's gradient: the op that created it here is not part of the step.
+// The engine makes the gradient of the root. The op that made it is not part of the step.
 void Recorder::forget_maker(const at::Tensor& gradient) {
   if (!gradient.has_storage() || !storages_.knows(gradient.storage())) return;
   const StorageNumber made = ref(gradient, Birth::kMet, "a gradient").storage;
@@ -170,7 +171,7 @@ void Recorder::forget_maker(const at::Tensor& gradient) {
   }
 }
 
-// Records the graph from here backward, each node once.
+// Records the graph from this node backward, each node once.
 void Recorder::note(autograd::Node* function) {
   std::vector<autograd::Node*> open{function};
   while (!open.empty()) {
@@ -196,8 +197,8 @@ void Recorder::note(autograd::Node* function) {
   }
 }
 
-// A write to a view creates a node, a wrapper of it, and one for the view, in this order; saves are
-// for the first while the last is the youngest.
+// A write to a view creates three nodes, in this order: one for the op, a wrapper of it, and one
+// for the view. Saves belong to the first, but happen while the last is the newest.
 void Recorder::take_saves(NodeNumber wrapper) {
   for (auto pack = trace_.packs.rbegin(); pack != trace_.packs.rend(); ++pack) {
     if (pack->node < wrapper - 1) return;

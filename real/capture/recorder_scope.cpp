@@ -28,7 +28,7 @@ std::shared_ptr<Recorder> activate(std::shared_ptr<Recorder> recorder) {
 
 }  // namespace
 
-// The callbacks of LibTorch, which swallows exceptions: they are kept for later.
+// LibTorch swallows exceptions of these callbacks, so they are stored for later.
 struct Recorder::Observer {
   template <class Call>
   static void guarded(Call call) {
@@ -53,7 +53,7 @@ struct Recorder::Observer {
 
   static std::unique_ptr<at::ObserverContext> nothing(const at::RecordFunction&) { return nullptr; }
 
-  // The context in which checkpoints run without recompute.
+  // Returns a context in which checkpoints do not recompute.
   static std::shared_ptr<const CheckpointContext> context() {
     auto context = std::make_shared<CheckpointContext>(checkpoint_context(TorchAutograd().hooks()));
     context->plan = std::make_shared<PlannedSegments>(

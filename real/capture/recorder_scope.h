@@ -1,5 +1,5 @@
-// The scope of a recording: installs Recorder's observers for this thread, and for the engine's
-// threads in a backward begun here.
+// The scope of a recording. It installs the Recorder's observers on this thread, and on the
+// engine's threads for backwards that begin here.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -45,7 +45,7 @@ class Recorder::Scope {
   at::CallbackHandle nodes_ = 0;
 };
 
-// Copies the tensor's storage, unseen by any recorder.
+// Copies the storage of the tensor without being recorded.
 c10::Storage copied(const at::Tensor& tensor);
 
 }  // namespace ferry::real::capture

@@ -1,8 +1,8 @@
 // Numbers storages in order of appearance, and reports which have died.
 //
-// A storage is known by the address of its StorageImpl, which a weak reference keeps from being
-// given to another; its bytes go when the program drops it. One whose size changed (an out= op
-// resizes) is taken for another: the old one has died.
+// A storage is identified by the address of its StorageImpl. A weak reference prevents the reuse of
+// that address, but not the release of the bytes. If the size of a storage has changed (an out= op
+// resizes), it counts as a new one, and the old one as dead.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,9 +21,9 @@ class Storages {
   explicit Storages(std::vector<StorageInfo>& infos) : infos_(infos) {}
 
   bool knows(const c10::Storage& storage) const;
-  // Its number; an unknown storage gets a new one, of this birth.
+  // Returns the number of the storage. An unknown one gets a new number, with this birth.
   StorageNumber number(const c10::Storage& storage, Birth birth, bool in_backward);
-  // The storages that have died since the last call, in order.
+  // Returns the storages that have died since the last call, in order.
   std::vector<StorageNumber> died();
 
  private:
@@ -38,9 +38,10 @@ class Storages {
   std::vector<StorageNumber> resized_;
 };
 
-// Throws CaptureError, naming `who`, for no window on a storage, or a dtype without a name.
+// Throws CaptureError, with the name `who`, if the tensor is not just a view of a storage, or if
+// its dtype has no name in programs.
 void require_plain(const at::Tensor& tensor, const std::string& who);
-// Takes a plain tensor.
+// The tensor must be plain.
 Layout layout_of(const at::Tensor& tensor);
 
 }  // namespace ferry::real::capture

@@ -1,14 +1,14 @@
-// The events of one step; lower.h turns them into a program.
+// The events of one step. lower.h converts them to a program.
 //
-// A tensor is seen as a Ref: a storage's number and a window on it. Storages are numbered as they
-// come, so nothing here depends on an address; no tensor is kept alive, so that a storage dies when
-// the program drops it, and that is an event, too.
+// A tensor is a Ref: the number of a storage, and a window on it. Storages are numbered in order of
+// appearance, so nothing here depends on an address. No tensor is kept alive, so a storage dies
+// when the program drops it. This death is an event too.
 //
-// Two things tell which node an event belongs to. In forward LibTorch counts nodes (the sequence
-// number): the node under construction when something is packed is the last one counted, and a node
-// was made before an event if its number is below the event's count. In backward a node is open
-// from its entry until its post hook; work between nodes (sums of gradients, AccumulateGrad) is not
-// recorded: the interpreter of the program does it.
+// Two things tell to which node an event belongs. In forward, LibTorch counts nodes (the sequence
+// number). The node that packs a tensor is the last one counted, and a node was made before an
+// event if its number is less than the event's count. In backward, a node is open from its entry
+// until its post hook. Work between nodes (sums of gradients, AccumulateGrad) is not recorded,
+// because the interpreter of the program does it.
 #pragma once
 
 #include <compare>
@@ -60,7 +60,7 @@ struct OpEvent {
   std::vector<Ref> in;
   std::vector<Ref> out;  // new storages
   std::vector<std::uint32_t> writes;
-  bool once = false;  // in forward: no replay runs it again
+  bool once = false;  // runs in forward only, no replay runs it
   OpFlags flags{};
   std::int64_t flops = 0;
   std::int64_t read_bytes = 0;
@@ -68,7 +68,7 @@ struct OpEvent {
   std::int64_t kernels = 1;
   std::vector<MatrixProduct> products{};
   std::int64_t measured_ns = 0;
-  std::optional<std::size_t> clocked;  // its number on the device's clock, which is read at the end
+  std::optional<std::size_t> clocked;  // its number on the device's clock, read at the end
 };
 struct PackEvent {
   NodeNumber made = 0;
@@ -77,7 +77,7 @@ struct PackEvent {
 struct DeathEvent {
   StorageNumber storage = 0;
 };
-struct DropEvent {  // a save died outside a backward: its node did
+struct DropEvent {  // a save died outside a backward, so its node did
   PackNumber pack = 0;
 };
 struct BackwardEvent {
@@ -98,7 +98,7 @@ using Event = std::variant<OpEvent, PackEvent, DeathEvent, DropEvent, BackwardEv
 enum class Birth : std::uint8_t {
   kGiven,  // a parameter, a buffer or an input
   kOp,     // an op made it
-  kMet,    // an op read it, and nothing made it
+  kMet,    // an op read it, but nothing seen made it
   kCopy,   // unpack returned it
 };
 
@@ -107,7 +107,7 @@ struct StorageInfo {
   Birth birth = Birth::kGiven;
   bool in_backward = false;  // first seen in a backward
   bool died = false;
-  std::optional<std::uint32_t> died_in;  // the backward in which it died, if one
+  std::optional<std::uint32_t> died_in;  // the backward in which it died, if any
 };
 
 struct NodeInfo {
@@ -120,10 +120,10 @@ struct PackInfo {
   Ref ref;
 };
 
-// A node's first run in backward.
+// The first run of a node in backward.
 struct Body {
   std::vector<std::optional<Ref>> arguments;
-  std::map<PackNumber, Ref> saved;  // the tensors that unpacking gave
+  std::map<PackNumber, Ref> saved;  // the tensors that unpacking returned
   std::vector<std::optional<Ref>> results;
   std::vector<Event> events;  // ops and deaths
 };
@@ -136,7 +136,7 @@ struct Given {
 };
 
 struct LeafInfo {
-  std::optional<std::uint32_t> given;  // an index into Trace::given; none: made in the step
+  std::optional<std::uint32_t> given;  // an index into Trace::given; none if made in the step
 };
 
 struct Trace {
@@ -146,7 +146,7 @@ struct Trace {
   std::vector<PackInfo> packs;
   std::map<NodeNumber, NodeInfo> nodes;
   std::map<NodeNumber, Body> bodies;
-  std::map<Output, Ref> tensors;  // the tensors of node outputs, where seen
+  std::map<Output, Ref> tensors;  // tensors of node outputs that were seen
   std::vector<LeafInfo> leaves;
 };
 

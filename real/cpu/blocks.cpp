@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kRound = 512;
 
 std::unique_ptr<void, c10::DeleterFnPtr>& context_of(c10::StorageImpl& storage) {
-  // Accesses the member itself: move_context() casts, and moves nothing. The data stay in place for
+  // This gives access to the member itself: move_context() only casts. The data stay in place for
   // threads that read them now.
   auto&& context = storage._mutable_data_ptr_no_checks().move_context();
   return context;
@@ -29,7 +29,7 @@ Blocks::Blocks(Workers& workers, CpuStream janitor, std::int64_t cache_bytes_max
 // --- Pools
 
 at::DataPtr Blocks::allocate(std::int64_t bytes, const CpuStream& stream, Keep device) {
-  collect();  // blocks that are due come back, whatever the workers' timing
+  collect();  // takes blocks that are due, so their reuse does not depend on the workers' timing
   const std::int64_t size = (bytes + kRound - 1) / kRound * kRound;
   const Key key{stream.index, size};
   {
@@ -59,7 +59,7 @@ void Blocks::tell(const Block& block, bool out) const {
   observer_({out, address, block.size, block.stream});
 }
 
-// Takes the last block of `from`.
+// Hands out the last block of `from`.
 at::DataPtr Blocks::hand_out(Bucket& bucket, std::list<Block>& from) {
   Block& block = from.back();
   out_.splice(out_.end(), from, block.self);
@@ -72,8 +72,7 @@ at::DataPtr Blocks::hand_out(Bucket& bucket, std::list<Block>& from) {
 void Blocks::return_block(void* context) {
   Block& block = *static_cast<Block*>(context);
   Blocks& blocks = *block.blocks;
-  const Keep device = std::move(block.device);  // destroyed last: it may be the last reference to
-                                                // the owner of `blocks`
+  const Keep device = std::move(block.device);  // destroyed last: it may own `blocks`
   blocks.tell(block, false);
   {
     const std::lock_guard lock(blocks.mutex_);
@@ -88,7 +87,7 @@ void Blocks::return_block(void* context) {
   blocks.take_surplus(blocks.cache_bytes_max_);
 }
 
-// The blocks returned first, among those that their stream is done with.
+// Takes the blocks that were returned first, among those that their stream has finished with.
 std::list<Blocks::Block> Blocks::take_surplus(std::int64_t bytes_max) noexcept {
   std::list<Block> surplus;
   const std::lock_guard lock(mutex_);
@@ -118,7 +117,8 @@ std::mutex& Blocks::deleters() {
   return *mutex;
 }
 
-// This device's entry on the storage. Another device's entry is wrapped like any deleter.
+// Returns this device's entry for the storage. An entry of another device is wrapped like any
+// deleter.
 Blocks::Use& Blocks::use_of(c10::StorageImpl& storage, const Keep& device) {
   auto& context = context_of(storage);
   if (context.get_deleter() == &Blocks::drop_used) {
@@ -148,7 +148,7 @@ void Blocks::pin(const c10::Storage& storage, const CpuStream& stream, Keep devi
   const std::lock_guard deleters_lock(deleters());
   Use& use = use_of(*storage.unsafeGetStorageImpl(), device);
   const auto same = [&](const CpuStream& known) { return known == stream; };
-  use.users.reserve(use.users.size() + use.pins.size() + 1);  // makes the drop need no memory
+  use.users.reserve(use.users.size() + use.pins.size() + 1);  // the drop then needs no memory
   if (std::none_of(use.pins.begin(), use.pins.end(), same)) use.pins.push_back(stream);
   use.pinned = storage.getWeakStorageImpl();
 }
@@ -156,8 +156,8 @@ void Blocks::pin(const c10::Storage& storage, const CpuStream& stream, Keep devi
 void Blocks::drop_used(void* context) {
   const std::unique_ptr<Used> used(static_cast<Used*>(context));
   Use& use = used->front();
-  // Destroyed last: it may be the last reference to the owner of `blocks`. Without one nothing runs
-  // any more.
+  // Destroyed last, because it may be the last reference to the owner of `blocks`. If the owner is
+  // gone, nothing runs any more.
   const Keep device = use.device.lock();
   use.kept_device.reset();
   if (!device) return;
@@ -171,7 +171,7 @@ void Blocks::drop_used(void* context) {
     for (const CpuStream& pin : use.pins) use.users.push_back(blocks.workers_.latest(pin));
   }
   for (const CpuEvent& user : use.users) done = done && blocks.workers_.done(user);
-  // If nothing is left to wait for, the storage is freed here, as it would be without us.
+  // If there is nothing to wait for, the storage is freed here, as it would be without us.
   if (done) return;
   // A deferred block does not keep its own device alive: otherwise neither would ever be freed.
   if (use.original.get_deleter() == &Blocks::return_block) {
@@ -226,7 +226,7 @@ void Blocks::dispose(Used&& uses) noexcept {
       shared = std::make_shared<Original>(std::move(original));
       workers_.give(janitor_, {[shared] { shared->reset(); }});
     } catch (...) {
-      // There was no memory or thread for it: it stays deferred, to be tried again.
+      // There was no memory or thread for it. It stays deferred, for another try.
       if (shared) original = std::move(*shared);
       const std::lock_guard lock(mutex_);
       deferred_.splice(deferred_.end(), one);

@@ -1,22 +1,22 @@
-// Device memory of the CPU device: the pools of worker streams, and blocks that are still in use
+// Device memory of the CPU device: the pools of worker streams, and blocks that streams still use
 // after their storage was dropped.
 //
 //   drop ──► every stream of record_use done? ── no ──► deferred ── done ──┐
 //                  └────────────── yes ────────────────────────────────────┴──► the original owner
 //
-// A block of a worker stream goes back to that stream's pool at once: what the stream is given next
-// follows what used the block. It leaves for LibTorch's allocator, and so for every stream, when
-// the stream has done what it had been given at the return, and only where the pool holds more
-// than its bound. Sizes are rounded up to 512 bytes and matched exactly.
+// A block of a worker stream returns to the stream's pool at once, because later work of the stream
+// follows the work that used the block. A block goes back to LibTorch's allocator, and so to every
+// stream, only when the stream has done the work that it had at the return, and only if the pool
+// holds more than its bound. Sizes are rounded up to 512 bytes, and only equal sizes match.
 //
-// pin is for a copy whose end the storage's owner waits for. If the program gives the storage other
-// memory under the copy (resize_, set_data_ptr), the old memory, which no storage owns any more, is
-// deferred like a block in use. A storage that is dropped goes as if it had no pin.
+// pin is for a copy that the owner of the storage waits for. If the program gives the storage other
+// memory during the copy (resize_, set_data_ptr), no storage owns the old memory any more, and it
+// is deferred like a block in use. If the storage is dropped, the pin has no effect.
 //
-// record_use and pin put a deleter of ours around a storage's own (never around its data, which
-// others may be reading): a storage of LibTorch's or of anybody's is deferred alike. An unknown
-// deleter may run any code and take any lock: it runs on a thread that nobody waits for while
-// holding a lock.
+// record_use and pin wrap the deleter of a storage. They do not touch its data, which others may be
+// reading. So storages of LibTorch and of anybody else are deferred in the same way. An unknown
+// deleter may run any code and take any lock, so it runs on a thread that nobody waits for under a
+// lock.
 //
 // Blocks in use keep the device alive; pinned, deferred and pooled blocks do not. Thread-safe.
 #pragma once
@@ -46,23 +46,24 @@ class Blocks {
 
   using Observer = std::function<void(const PoolBlock&)>;
 
-  // `janitor`: the stream that runs unknown deleters.
+  // `janitor` is the stream that runs unknown deleters.
   Blocks(Workers& workers, CpuStream janitor, std::int64_t cache_bytes_max, Observer observer);
 
   // Allocates from the pool of a worker stream. Throws c10::Error if there is no memory.
   at::DataPtr allocate(std::int64_t bytes, const CpuStream& stream, Keep device);
   void record_use(c10::StorageImpl& storage, const CpuStream& stream, Keep device);
   void pin(const c10::Storage& storage, const CpuStream& stream, Keep device);
-  // None if it is not from a pool of this device.
+  // Returns the stream of the pool, or none if the storage is not from a pool of this device.
   std::optional<CpuStream> owner(const c10::StorageImpl& storage) const;
 
-  // Guards every storage's deleter against record_use; taken before any other lock.
+  // Guards the deleters of all storages against record_use. It is taken before any other lock.
   static std::mutex& deleters();
 
-  // Frees deferred blocks that are done, and what the pools hold beyond their bound. Runs no
-  // unknown code.
+  // Frees deferred blocks that no stream uses any more, and blocks beyond the bound of the pools.
+  // Runs no unknown code.
   void collect() noexcept;
-  // When memory is short: waits for deferred and pooled blocks, and frees them. False: none.
+  // For lack of memory: waits for deferred and pooled blocks, and frees them. False if there are
+  // none.
   bool relieve();
 
   std::int64_t in_use_bytes() const;
@@ -72,7 +73,7 @@ class Blocks {
  private:
   using Original = std::unique_ptr<void, c10::DeleterFnPtr>;
 
-  // A piece of memory of a pool.
+  // A block of memory of a pool.
   struct Block {
     Blocks* blocks = nullptr;
     Keep device;
@@ -80,26 +81,27 @@ class Blocks {
     std::int64_t size = 0;
     at::DataPtr memory;
     CpuEvent returned;              // the stream's work at the return
-    std::uint64_t returned_at = 0;  // in the order of returns
+    std::uint64_t returned_at = 0;  // order of returns
     std::list<Block>::iterator self;
   };
-  // The blocks of one stream and size; the block returned last is at the back.
+  // The blocks of one stream and size. The block that was returned last is at the back.
   struct Bucket {
     std::list<Block> idle;
     std::int64_t out = 0;
   };
   using Key = std::pair<std::int32_t, std::int64_t>;
-  // A storage's own deleter, and the streams that use the storage.
+  // The own deleter of a storage, and the streams that use the storage.
   struct Use {
-    Blocks* blocks = nullptr;  // set while the device lives
+    Blocks* blocks = nullptr;  // valid while the device lives
     std::weak_ptr<void> device;
-    Keep kept_device;  // the same, while there are users
+    Keep kept_device;  // keeps the device alive while there are users
     Original original{nullptr, nullptr};
     std::vector<CpuEvent> users;  // after the drop: their work until then
-    std::vector<CpuStream> pins;  // users that end while the storage lives on
+    std::vector<CpuStream> pins;  // users that end while the storage lives
     std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> pinned;
   };
-  // A storage's data pointer owns such a list of one entry, which moves to the deferred ones.
+  // The data pointer of a storage owns such a list with one entry. The entry moves to the deferred
+  // ones.
   using Used = std::list<Use>;
 
   void tell(const Block& block, bool out) const;

@@ -9,7 +9,7 @@
 namespace ferry::real {
 namespace {
 
-constexpr std::uint8_t kPriority = 100;  // over LibTorch's own, which is 0
+constexpr std::uint8_t kPriority = 100;  // LibTorch's own allocator has 0
 
 }  // namespace
 
@@ -47,10 +47,10 @@ c10::DataPtr CountingAllocator::allocate(std::size_t bytes) {
   void* block = nullptr;
   try {
     block = c10::alloc_cpu(bytes);
-  } catch (const c10::Error& error) {  // with the type that a GPU's allocator would throw
+  } catch (const c10::Error& error) {  // throws what a GPU's allocator would throw
     throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, error.what_without_backtrace());
   }
-  if (block != nullptr) {  // null: no bytes
+  if (block != nullptr) {  // null for 0 bytes
     count(block, static_cast<std::int64_t>(bytes));
     if (MemoryObserver* const observer = observer_) {
       observer->allocated(block, static_cast<std::int64_t>(bytes));

@@ -1,8 +1,9 @@
-// LibTorch's CPU allocator, with a count of the bytes that it has handed out, and somebody who
-// hears of each block.
+// LibTorch's CPU allocator with a count of the bytes that it has handed out, and with an observer
+// of each block.
 //
-// It allocates as LibTorch's own does. Sizes are in a table, not in the blocks, so that these are
-// placed as ever. Each block is given back here, whoever is the CPU allocator by then.
+// It allocates as LibTorch's own allocator does. Sizes are in a table and not in the blocks, so
+// blocks are placed as usual. Each block comes back here, even if another CPU allocator is
+// installed by then.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -14,8 +15,8 @@
 
 namespace ferry::real {
 
-// Hears of each block that the allocator hands out, once it exists, and of each that comes back,
-// before it is freed. May run on any thread; must not allocate tensors.
+// Called for each block, after it was allocated and before it is freed. May be called on any
+// thread; must not allocate tensors.
 class MemoryObserver {
  public:
   virtual ~MemoryObserver() = default;
@@ -28,14 +29,15 @@ class CountingAllocator final : public c10::Allocator {
  public:
   static CountingAllocator& instance();
 
-  // Makes it the CPU allocator, and returns what was that before (restore() takes it).
+  // Makes it the CPU allocator. Returns the previous one, for restore().
   c10::Allocator* install();
   static void restore(c10::Allocator* previous);
 
-  // Null: none. A thread may still be telling the previous one: observers are never destroyed.
+  // Null: no observer. Another thread may still be calling the previous one, so never destroy
+  // observers.
   void observe(MemoryObserver* observer) { observer_ = observer; }
 
-  // Of what this handed out.
+  // Counts of the bytes that it handed out.
   std::int64_t live_bytes();
   std::int64_t peak_bytes();
   void reset_peak();

@@ -31,14 +31,14 @@ void check(const CpuDeviceOptions& options) {
   not_negative("brief_bytes_max", options.brief_bytes_max);
 }
 
-// A copy must lie inside its storage; the caller is at fault otherwise.
+// A copy must lie inside its storage; otherwise the caller has a bug.
 void check_range(std::int64_t begin, std::int64_t bytes, const c10::Storage& storage) {
   const std::int64_t size = TorchTensors::bytes(storage);
   TORCH_CHECK(begin >= 0 && bytes <= size - begin, "a copy of ", bytes, " bytes from ", begin,
               " on leaves a storage of ", size, " bytes");
 }
 
-// The host tier knows no LibTorch; its errors reach the caller as LibTorch's.
+// The host tier does not know LibTorch. This converts its errors to LibTorch's.
 template <class Call>
 decltype(auto) with_errors(Call&& call) {
   return with_torch_errors<DiskFull, DiskError, OutOfHostMemory>(std::forward<Call>(call));
@@ -46,7 +46,8 @@ decltype(auto) with_errors(Call&& call) {
 
 }  // namespace
 
-// The parts, and their end: the workers drain before anything that their tasks use is destroyed.
+// The parts of the device. The destructor drains the workers before it destroys what their tasks
+// use.
 struct CpuDevice::State {
   explicit State(const CpuDeviceOptions& options)
       : workers(options.pace, [this] { collect(); }),
@@ -61,8 +62,8 @@ struct CpuDevice::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  // Runs on whatever thread drops the last reference. A worker cannot wait for its own end, and a
-  // child of fork has no workers to wait for: it leaks its copy of them.
+  // Runs on the thread that drops the last reference. A worker cannot wait for its own end, so
+  // another thread does it. A child of fork has no workers to wait for, so it leaks its copy.
   static void destroy(State* state) {
     if (state->workers.forked()) return;
     if (!state->workers.mine()) {
@@ -148,7 +149,7 @@ void CpuDevice::enqueue(const Stream& stream, std::function<void()> kernel) {
 void CpuDevice::finish() noexcept {
   state_->workers.finish();
   state_->collect();
-  state_->workers.finish();  // the janitor, too, with what was collected
+  state_->workers.finish();  // the janitor has what was collected
 }
 
 CpuStreamGuard::CpuStreamGuard(const CpuStream& stream)
@@ -241,9 +242,9 @@ HostUsage CpuDevice::host_usage() const { return state_->host.usage(); }
 
 void CpuDevice::offload(Step step, const Storage& storage, std::int64_t begin,
                         const HostBuffer& host, const Stream& stream) {
-  // The state lives until the workers are drained, and the caller keeps the storage: a task that
-  // held it would change its use count. This keeps its bytes: a program may resize the storage or
-  // give it another pointer under the copy.
+  // The task does not hold the storage, which would change its use count: the state lives until the
+  // workers are drained, and the caller keeps the storage. The pin keeps its bytes, because a
+  // program may resize the storage or set its pointer during the copy.
   State* const state = state_.get();
   HostBlock* const block = host.block_;
   check_range(begin, block->bytes, storage);

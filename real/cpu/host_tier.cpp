@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kAlignment = 512;
-// The number of events that a release remembers without allocating.
+// The number of events that a release stores without allocating.
 constexpr std::size_t kGates = 4;
 
 std::int64_t rounded(std::int64_t bytes) {
@@ -107,7 +107,7 @@ void HostTier::spoil(HostBlock& block, const std::exception_ptr& error) noexcept
 
 std::optional<HostTier::Blocks> HostTier::find_cached(std::int64_t size) {
   const std::lock_guard lock(mutex_);
-  // The block returned last is the warmest in cache.
+  // The block that was returned last is the warmest in the CPU's cache.
   auto at = cached_.lower_bound({size + 1, 0});
   if (at == cached_.begin() || (--at)->first.first != size) return std::nullopt;
   Blocks found = std::move(at->second);
@@ -118,7 +118,7 @@ std::optional<HostTier::Blocks> HostTier::find_cached(std::int64_t size) {
   return found;
 }
 
-// Counts the block, the only one of `adopted`.
+// Registers the block, the only one in `adopted`.
 HostBlock* HostTier::adopt(Blocks&& adopted) {
   HostBlock& block = adopted.front();
   block.self = adopted.begin();
@@ -175,7 +175,7 @@ HostTier::Blocks HostTier::fresh_slot(std::int64_t bytes) {
   }
 }
 
-// True if `size` more fits the limit once cached blocks are freed; it is then counted.
+// If `size` more bytes fit after cached blocks are freed, counts them and returns true.
 bool HostTier::make_room(std::int64_t size) {
   std::int64_t cached_bytes_max = 0;
   {
@@ -188,7 +188,7 @@ bool HostTier::make_room(std::int64_t size) {
   return true;
 }
 
-// Frees the blocks returned first.
+// Frees the cached blocks that were returned first.
 void HostTier::trim(std::int64_t cached_bytes_max) noexcept {
   Blocks garbage;  // destroyed outside the lock
   const std::lock_guard lock(mutex_);
@@ -202,7 +202,8 @@ void HostTier::trim(std::int64_t cached_bytes_max) noexcept {
   }
 }
 
-// Waits for the gated block returned first. False: no block has come back since `seen` had.
+// Waits for the gated block that was released first. Returns false if no block has come back since
+// `seen` was read.
 bool HostTier::wait_for_gated(std::uint64_t seen) {
   std::vector<CpuEvent> gates;
   {
@@ -227,7 +228,7 @@ HostTier::Blocks HostTier::take_done() noexcept {
   return done;
 }
 
-// Returns a file's slot; caches memory.
+// Frees the slot in the file, or caches the memory.
 void HostTier::retire(Blocks&& returned) noexcept {
   HostBlock& block = returned.front();
   block.gates.clear();

@@ -1,15 +1,15 @@
-// The place of offloaded bytes: the host's memory, or slots of a file (real/disk/disk_store.h).
+// Stores offloaded bytes: in the host's memory, or in slots of a file (real/disk/disk_store.h).
 //
-// Memory comes in exact sizes, rounded up to 4096 bytes (to 512 below that), and is kept for the
-// next buffer of the size up to a bound: fresh pages cost more than the copy into them. A
-// returned block is gated until its events are done. At the limit, cached blocks are freed
-// first, and then the caller waits for gated ones: otherwise timing would decide whether a
+// Memory has exact sizes, rounded up to 4096 bytes (to 512 below that). It is cached for the next
+// buffer of the same size, up to a limit, because fresh pages cost more than the copy into them. A
+// released block is *gated* until its events are done. At the memory limit, cached blocks are freed
+// first, and then the caller waits for gated ones; otherwise it would depend on timing whether a
 // buffer fits.
 //
-// A buffer whose copy failed remembers why, and whoever reads it is told: whatever became of the
-// event, a failed copy is never read as bytes.
+// A buffer whose copy failed keeps the error, and reading it throws that error. So a failed copy is
+// never read as data, whatever happened to its event.
 //
-// Thread-safe. Not modelled: page-locked memory, NUMA.
+// Thread-safe. Page-locked memory and NUMA are not modelled.
 #pragma once
 
 #include <cstddef>
@@ -50,29 +50,30 @@ struct HostBlock {
   };
   using Memory = std::unique_ptr<std::byte, Free>;
 
-  std::int64_t bytes = 0;  // the size that was requested
+  std::int64_t bytes = 0;  // the requested size
   std::int64_t size = 0;   // the size of the memory
   Memory memory;
   DiskSlot slot;
-  std::exception_ptr error;     // the error of the copy that should have filled it
-  std::vector<CpuEvent> gates;  // reused only when these are done
+  std::exception_ptr error;     // error of the copy that should have filled it
+  std::vector<CpuEvent> gates;  // it is reused only when these are done
   std::list<HostBlock>::iterator self;
 };
 
 class HostTier {
  public:
-  // Throws DiskError if the disk's directory is unusable.
+  // Throws DiskError if the disk's directory cannot be used.
   HostTier(Workers& workers, HostTierOptions options);
 
-  // Throws OutOfHostMemory, or DiskFull if the tier is a file, and then changes nothing.
+  // Throws OutOfHostMemory, or DiskFull if the tier is a file. Then nothing has changed.
   HostBlock* allocate(std::int64_t bytes);
-  // The block goes back when `gates` are done. Blocks the caller if there is no memory to remember
+  // Takes the block back when `gates` are done. Blocks the caller if there is no memory to store
   // them.
   void release(HostBlock* block, std::span<const CpuEvent> gates) noexcept;
   // Takes back gated blocks whose events are done.
   void collect() noexcept;
 
-  // The copies; they block. `read` throws what went wrong with the write.
+  // The copies. They block. `read` throws the error of a failed write; `spoil` stores such an
+  // error.
   void write(HostBlock& block, const void* from);
   void read(const HostBlock& block, void* to);
   void spoil(HostBlock& block, const std::exception_ptr& error) noexcept;
@@ -104,12 +105,13 @@ class HostTier {
   const std::int64_t memory_bytes_;  // the machine's memory
   std::unique_ptr<DiskStore> disk_;
 
-  // One thread collects at a time: one that then finds nothing knows that nothing is under way.
+  // One thread collects at a time. So a thread that finds nothing knows that no other is
+  // collecting.
   std::mutex collecting_;
   mutable std::mutex mutex_;  // taken after collecting_
   Blocks in_use_;
   Blocks gated_;
-  // The cached blocks by size and order of return; and their sizes in that order.
+  // The cached blocks by size and order of return, and their sizes in that order.
   std::map<std::pair<std::int64_t, std::uint64_t>, Blocks> cached_;
   std::map<std::uint64_t, std::int64_t> cached_sizes_;
   std::int64_t in_use_bytes_ = 0;

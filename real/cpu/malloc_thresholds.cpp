@@ -10,7 +10,7 @@ namespace ferry::real {
 void fix_malloc_thresholds() {
 #ifdef __GLIBC__
   [[maybe_unused]] static const bool once = [] {
-    constexpr int kMmapThreshold = 1 << 18;  // a block of this size has pages of its own
+    constexpr int kMmapThreshold = 1 << 18;  // a block of this size has its own pages
     constexpr int kTrimThreshold = 1 << 20;
     mallopt(M_MMAP_THRESHOLD, kMmapThreshold);
     mallopt(M_TRIM_THRESHOLD, kTrimThreshold);

@@ -1,13 +1,13 @@
-// Controls the timing of the tasks of worker streams: an interface for tests.
+// Controls the timing of the tasks of worker streams. It is an interface for tests.
 //
-// Without a pace a worker runs what it is given as soon as it can. A pace bends that, within what
-// the contracts of streams and events allow: it may hold a task until somebody waits for it, or
-// have it run before the giver goes on. With one host thread and no task left to the threads' own
-// timing, the whole schedule is the pace's: a missing wait shows as wrong bytes, every time.
+// Without a pace, a worker runs its tasks as soon as it can. A pace changes that within the
+// contracts of streams and events: it may hold a task until somebody waits for it, or let it run
+// before the thread that gave it goes on. With one host thread, and no task left to natural timing,
+// the pace determines the whole schedule. So a missing wait gives wrong bytes every time.
 //
-// Somebody waits for a task when the host waits for an event that holds it, when a task that is
-// waited for is ordered after it, when the device is finished or destroyed, or when memory is short
-// and the pool waits for it.
+// Somebody waits for a task when the host waits for an event after it, when another awaited task is
+// ordered after it, when the device is finished or destroyed, or when memory is short and the pool
+// waits for it.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ namespace ferry::real {
 
 enum class Timing : std::uint8_t {
   kFree,      // runs when its worker gets to it
-  kOnDemand,  // not before somebody waits for it, or for a later one of its stream
-  kAtOnce,    // it and all tasks before it run before the giver goes on
+  kOnDemand,  // not before somebody waits for it, or for a later task of its stream
+  kAtOnce,    // it and all earlier tasks run before the giving thread goes on
 };
 
 class Pace {
  public:
   virtual ~Pace() = default;
-  // Called once for each task, when it is given. `stream`: workers are numbered in order of
-  // creation, 0 and 1 being the lanes to the host and back, and 3 the first of
-  // CpuDevice::new_stream; `ordinal` counts from 1. It is called under the device's lock and must
+  // Called once for each task, when the task is given. `stream` is the number of its worker in
+  // order of creation: 0 and 1 are the lanes to the host and back, and 3 is the first of
+  // CpuDevice::new_stream. `ordinal` counts from 1. It is called under the device's lock and must
   // not call the device.
   virtual Timing timing(std::int32_t stream, std::uint64_t ordinal) noexcept = 0;
 };
@@ -42,7 +42,7 @@ class EagerPace final : public Pace {
   Timing timing(std::int32_t, std::uint64_t) noexcept override { return Timing::kAtOnce; }
 };
 
-// Runs chosen streams as late as possible, the others as early. Bit i stands for stream i.
+// Runs the chosen streams as late as possible and the others as early. Bit i stands for stream i.
 class ChosenPace final : public Pace {
  public:
   explicit ChosenPace(std::uint64_t late) : late_(late) {}
@@ -54,7 +54,7 @@ class ChosenPace final : public Pace {
   std::uint64_t late_;
 };
 
-// Runs each task late or early, as the seed decides: equal seeds give equal schedules.
+// Runs each task late or early, at random by the seed. Equal seeds give equal schedules.
 class RandomPace final : public Pace {
  public:
   explicit RandomPace(std::uint64_t seed) : seed_(seed) {}

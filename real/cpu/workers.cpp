@@ -22,8 +22,9 @@ std::uint64_t next_id() {
 thread_local const void* thread_owner = nullptr;
 thread_local const void* running_stream = nullptr;
 
-// A thread inherits the mask of the one that starts it. Signals raised by a thread's own
-// instruction stay open: if blocked, they would end the process and pass by the program's handlers.
+// A new thread inherits the signal mask of the thread that starts it. Signals that a thread's own
+// instructions raise stay unblocked: if they were blocked, they would end the process without
+// calling the program's handlers.
 class OthersSignalsBlocked {
  public:
   OthersSignalsBlocked() {
@@ -120,7 +121,8 @@ void Workers::await(const CpuEvent& event) noexcept {
   block(lock, event);
 }
 
-// Goes stream by stream, with what they wait for: at a pace, this is part of the schedule.
+// Waits for the streams one after the other, with what they wait for. With a pace, this is part of
+// the schedule.
 void Workers::finish() noexcept {
   Lock lock(mutex_);
   const auto idle = [](const std::unique_ptr<Stream>& stream) {
@@ -179,7 +181,7 @@ const std::shared_ptr<Section>& Workers::section(Stream& stream) {
   return begun;
 }
 
-// The error of an event that is done: a later failure in its section is not its error.
+// Returns the error of an event that is done. A later failure in its section is not its error.
 std::exception_ptr Workers::error(const CpuEvent& event) {
   const Section* section = event.section.get();
   return section && section->failed_at <= event.ordinal ? section->error : nullptr;
@@ -202,7 +204,7 @@ void Workers::block(Lock& lock, const CpuEvent& event) {
 void Workers::raise(const CpuEvent& event) {
   const std::exception_ptr cause = error(event);
   Stream& stream = of(event);
-  // Work given from now on carries the error.
+  // Work that is given from now on is not affected by the error.
   if (stream.failure == Failure::kTogether) {
     std::erase_if(stream.sections,
                   [&](const auto& begun) { return begun.second == event.section; });
@@ -210,7 +212,7 @@ void Workers::raise(const CpuEvent& event) {
   std::rethrow_exception(cause);
 }
 
-// True if the calling thread has run the item.
+// Returns true if the calling thread has run the item.
 bool Workers::run_here(Lock& lock, const CpuStream& stream, Item& item) {
   Stream& on = of(stream);
   if (!item.task.brief || pace_ || on.busy || !on.queue.empty()) return false;
@@ -220,7 +222,7 @@ bool Workers::run_here(Lock& lock, const CpuStream& stream, Item& item) {
   run(lock, on, std::move(item));
   on.busy = false;
   changed_.notify_all();
-  if (!on.queue.empty()) on.wake.notify_one();  // given meanwhile, by another thread
+  if (!on.queue.empty()) on.wake.notify_one();  // another thread gave it meanwhile
   return true;
 }
 
@@ -282,7 +284,7 @@ void Workers::run_next(Lock& lock, Stream& stream) {
   changed_.notify_all();
 }
 
-// Runs the next item of the stream, on the calling thread. The stream is busy.
+// Runs the next item of the stream on the calling thread. The stream is busy.
 void Workers::run(Lock& lock, Stream& stream, Item&& item) {
   std::exception_ptr failed = item.section->error;
   if (!failed && !item.awaited.stream.is_inline()) {
@@ -299,7 +301,7 @@ void Workers::run(Lock& lock, Stream& stream, Item&& item) {
   } else if (failed && item.task.skipped) {
     item.task.skipped(failed);
   }
-  item.task = {};  // the task's captures die before anybody learns that it is done
+  item.task = {};  // destroy its captures before anybody learns that it is done
   lock.lock();
   stream.done += 1;
   if (failed && !item.section->error) {

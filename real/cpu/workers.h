@@ -1,27 +1,29 @@
-// Worker streams: threads with a queue each, under one lock.
+// Worker streams: threads with a queue each, all under one lock.
 //
 //   host      give f ── give g ──● record            wait(e) ── goes on, or throws f's error
 //                │         │     :                     │
 //   worker       ▼ f ───── ▼ g ──● e ....................
 //
-// An event is a place in a queue, so recording takes no task. What fails together is a section:
+// An event is a position in a queue, so recording needs no task. Tasks that fail together form a
+// section:
 //
-//  * of a stream whose tasks stand alone (a lane), what one thread gave it between two records. The
-//    section's first error skips the rest of it, and the record that ended it carries the error.
-//    Other sections run: one copy that failed is no reason to fail another.
-//  * of a stream whose tasks build on each other, everything up to the wait that throws the error:
-//    what was given until then is skipped, and every record carries the error from its place on.
+//  * In a stream whose tasks are independent (a lane), a section is what one thread gave it between
+//    two records. The first error skips the rest of the section, and the record at its end carries
+//    the error. Other sections still run, because one failed copy should not fail another.
+//  * In a stream whose tasks depend on each other, a section reaches to the wait that throws the
+//    error. Tasks given until then are skipped, and every record after the failure carries the
+//    error.
 //
 // Waiting for an event that failed fails the section of the waiting stream.
 //
-// A brief task whose stream is idle is run by the thread that gives it, unless a pace bends the
-// timing; all others are handed over.
+// A brief task whose stream is idle runs on the thread that gives it, unless there is a pace. Other
+// tasks are queued.
 //
-// A thread starts with its stream's first task that is handed over, and ends with the Workers,
-// which drain the queues. It blocks all signals but those that its own instructions raise
-// (SIGSEGV …). After a fork the child has no workers: giving a task throws there.
+// A thread starts with the first queued task of its stream and ends with the Workers, which drain
+// the queues first. It blocks all signals except those that its own instructions raise (SIGSEGV …).
+// A child of fork has no workers: giving a task throws there.
 //
-// Thread-safe. A task must not throw away the Workers it runs on (mine() tells).
+// Thread-safe. A task must not destroy the Workers that it runs on; mine() says so.
 #pragma once
 
 #include <sys/types.h>
@@ -49,33 +51,34 @@ class Workers {
 
   struct Task {
     std::function<void()> run;
-    // Runs in its place if the section has failed; may be empty, and must not throw.
+    // Called instead of `run` if the section has failed. May be empty; must not throw.
     std::function<void(const std::exception_ptr&)> skipped = {};
-    // Handing it over would cost more than running it: if its stream has nothing else to do, the
-    // thread that gives it runs it.
+    // The task is so short that queuing it would cost more. If its stream is idle, the thread that
+    // gives it runs it.
     bool brief = false;
   };
 
-  // Workers call `progress` when a task is done, outside the lock; it must not throw. A task that
-  // its giver runs is over before anything can wait for it, so it calls nobody.
+  // Workers call `progress` after each task, without the lock; it must not throw. It is not called
+  // for a task that its giver runs, because nothing can be waiting for such a task.
   Workers(std::shared_ptr<Pace> pace, std::function<void()> progress);
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // `paced` false: its tasks run when they can, whatever the pace does to the others.
+  // If `paced` is false, the tasks of the stream run when they can, whatever the pace does to
+  // others.
   CpuStream add(std::string name, Failure failure, bool paced = true);
 
-  // Throws std::system_error if no thread can be started; the task is then not given.
+  // Throws std::system_error if no thread can be started. Then the task is not given.
   void give(const CpuStream& stream, Task task);
   CpuEvent record(const CpuStream& stream);
-  // Work given to `stream` from now on follows the event. Throws the error of an event that is
-  // known to have failed.
+  // Makes work that is given to `stream` later wait for the event. Throws if the event is known to
+  // have failed.
   void wait(const CpuStream& stream, const CpuEvent& event);
   // Blocks until the event is done, and throws its error.
   void wait(const CpuEvent& event);
 
-  // The present ends of the streams, as events that carry no error.
+  // Returns the present end of the stream, or of all streams, as events without errors.
   CpuEvent latest(const CpuStream& stream) const;
   std::vector<CpuEvent> latest() const;
   bool done(const CpuEvent& event) const;

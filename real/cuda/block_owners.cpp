@@ -17,7 +17,7 @@ struct DeviceBlocks {
   std::unordered_map<std::uint64_t, void*> stream;  // by address
 };
 
-// Never destroyed: the allocator may report frees until the process ends.
+// Never destroyed, because the allocator may report frees until the process ends.
 std::vector<DeviceBlocks>& blocks() {
   static auto* const all =
       new std::vector<DeviceBlocks>(static_cast<std::size_t>(c10::cuda::device_count()));

@@ -1,16 +1,17 @@
 // Finds the stream whose pool a block of PyTorch's caching allocator returns to.
 //
-// The allocator knows, and has no question for it (a snapshot walks every block). It tells every
-// allocation and every free to an AllocatorTraceTracker, so this file listens and keeps a table by
-// address: exact for every block given out since it listens, LibTorch's own tensors included. What
-// was allocated earlier, and everything under another allocator (cudaMallocAsync, a pluggable one),
-// is not known: the core then lets the pool itself wait (record_use).
+// The allocator knows the stream but has no call that returns it (a snapshot lists every block). It
+// reports every allocation and free to an AllocatorTraceTracker. So this file registers one and
+// keeps a table by address. The table is exact for every block that is allocated after that,
+// including LibTorch's own tensors. Earlier blocks, and all blocks of another allocator
+// (cudaMallocAsync, a pluggable one), are unknown. The core then lets the pool itself wait
+// (record_use).
 //
 // Cost: 0.11 us of processor time for an allocation and its free together, which take 0.27 us
 // without (LibTorch 2.11 on a runtime that does nothing, a 2-core EPYC virtual machine).
 //
-// One listener per process, for ever: LibTorch cannot detach one. It is told under the allocator's
-// lock, and takes none but its own.
+// There is one tracker per process, and LibTorch cannot remove it. It is called under the
+// allocator's lock and takes no lock except its own.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -20,10 +21,10 @@
 
 namespace ferry::real {
 
-// Begins to listen; once. The devices must be initialised already.
+// Starts the table. Further calls do nothing. The devices must be initialised already.
 void follow_block_owners();
 
-// The raw stream (cudaStream_t) of the pool of the block that begins at `address`.
+// Returns the raw stream (cudaStream_t) of the pool of the block that begins at `address`.
 std::optional<void*> block_owner(c10::DeviceIndex device, std::uint64_t address);
 
 }  // namespace ferry::real

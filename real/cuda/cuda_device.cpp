@@ -81,7 +81,7 @@ class CudaState {
     for (std::optional<c10::Stream>& lane : lanes_) {
       lane = c10::cuda::getStreamFromPool(/*isHighPriority=*/true, options.index).unwrap();
     }
-    // Another thread may have taken the other 31 in between.
+    // Other threads may have taken the other 31 streams in between.
     while (*lanes_[0] == *lanes_[1]) {
       lanes_[1] = c10::cuda::getStreamFromPool(true, options.index).unwrap();
     }
@@ -92,7 +92,7 @@ class CudaState {
   c10::Stream lane(Lane lane) const { return *lanes_[static_cast<std::size_t>(lane)]; }
   HostPool& pool(HostMemory kind) { return kind == HostMemory::kPinned ? pinned : pageable; }
 
-  // Remembers a stream by its raw handle, since the allocator knows only that.
+  // Remembers a stream by its raw handle, because the allocator knows only that.
   const c10::Stream& meet(const c10::Stream& stream) {
     const std::lock_guard lock(mutex_);
     if (std::find(met_.begin(), met_.end(), stream) == met_.end()) met_.push_back(stream);
@@ -129,7 +129,7 @@ class CudaState {
     recorder->copied({step, direction, bytes, 0, 0, host}, std::move(begin), stream);
   }
 
-  // It is unknown which copies still use the block.
+  // It is unknown which copies still use the block, so this waits for the whole device.
   void abandon(HostMemory kind, HostPool::Block block) noexcept {
     try {
       const c10::cuda::CUDAGuard guard(options.index);

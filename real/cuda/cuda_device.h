@@ -1,31 +1,31 @@
 // A CUDA device as the core's Device (shared/seam/device.h): LibTorch's streams, events and caching
-// allocator, and a pinned pool of our own (real/cuda/host_pool.h).
+// allocator, and a pinned host pool of our own (real/cuda/host_pool.h).
 //
 //   CudaDevice device({.index = 0});
 //   Offloader<CudaDevice, TorchAutograd> offloader(device, ...);
 //
-// A handle is copied freely; its copies share two lanes and the host pools, and any thread may
-// call. One handle serves one device: its streams, storages and host buffers go to no other.
+// A handle can be copied freely. Copies share two lanes and the host pools. Any thread may call. A
+// handle serves one device: its streams, storages and host buffers cannot be used with another.
 //
-// Lanes are streams of LibTorch's pool of high priority: it has 32 of them and gives them out in
-// turn, and users take theirs from the one of default priority, so the lanes are seldom shared.
-// (Priority means nothing to a copy.) They are non-blocking: the default stream does not wait for
-// them by itself.
+// The lanes are streams of LibTorch's high-priority pool. That pool has 32 streams, handed out in
+// rotation, and users take theirs from the default-priority pool, so lanes are rarely shared with
+// other code. (Priority has no effect on copies.) They are non-blocking: the default stream does
+// not wait for them implicitly.
 //
-// Storages come from PyTorch's caching allocator and stay ordinary ones: resizing, record_stream
-// and memory statistics see them as its own. Memory of another allocator, a blob or a tensor of
-// another process, is not `on_device`: nothing could keep its bytes alive under a copy, so it is
-// not offloaded.
+// Storages come from PyTorch's caching allocator and are ordinary ones: resizing, record_stream and
+// memory statistics work on them. Memory of another allocator, a blob, or a tensor of another
+// process is not `on_device`: nothing could keep its bytes alive during a copy, so it is not
+// offloaded.
 //
-// Errors carry CUDA's text (c10::Error), or LibTorch's for out of memory; a call that threw
-// enqueued nothing, and the current device and stream are as before. An asynchronous error of
-// CUDA's is final: every later call throws it. Then, and at the end of the process, when the
-// runtime may be gone, memory that cannot be freed is leaked.
+// Errors are c10::Error with CUDA's text, or LibTorch's out-of-memory error. A call that threw
+// enqueued nothing, and left the current device and stream unchanged. An asynchronous CUDA error is
+// final: every later call throws it. Memory that cannot be freed, then or at the end of the process
+// when the runtime may be gone, is leaked.
 //
-// Not modelled: CUDA graphs (a call under stream capture fails), a memory limit of a container
-// (host_usage is the machine's unless an option says otherwise).
+// CUDA graphs are not supported: a call under stream capture fails. A container's memory limit is
+// not known: host_usage is that of the machine, unless an option says otherwise.
 //
-// This header needs no CUDA headers.
+// This header includes no CUDA headers.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -50,24 +50,25 @@ class CudaSnapshot;
 
 struct CudaDeviceOptions {
   c10::DeviceIndex index = -1;  // -1: the calling thread's current device
-  // The limit on pinned memory.
+  // The limit of pinned memory.
   std::int64_t pinned_bytes_max = std::numeric_limits<std::int64_t>::max();
-  // The limit on freed memory that stays pinned; -1: the most that was ever in use.
+  // The limit of freed memory that stays pinned. -1: the most that was ever in use.
   std::int64_t pinned_cache_bytes_max = -1;
-  // None: the machine's memory (/proc/meminfo). May be called on any thread; must not throw.
+  // If empty, the machine's memory is used (/proc/meminfo). May be called on any thread; must not
+  // throw.
   std::function<HostUsage()> host_usage = {};
 };
 
 struct CudaStatistics {
   std::int64_t events_live = 0;
-  std::int64_t host_in_use_bytes = 0;  // bytes pinned or pageable
-  std::int64_t pinned_bytes = 0;       // bytes in use, or cached
-  std::int64_t lost_bytes = 0;         // leaked: CUDA could not tell if their copies are done
+  std::int64_t host_in_use_bytes = 0;  // pinned or pageable
+  std::int64_t pinned_bytes = 0;       // in use or cached
+  std::int64_t lost_bytes = 0;         // leaked: CUDA could not say if their copies are done
 };
 
 class CudaState;
 
-// Host bytes, returned by release_host. One that dies otherwise waits for the whole device.
+// Host bytes. Give them to release_host; otherwise the destructor waits for the whole device.
 class CudaHostBuffer {
  public:
   CudaHostBuffer() = default;
@@ -82,7 +83,7 @@ class CudaHostBuffer {
  private:
   friend class CudaDevice;
   void swap(CudaHostBuffer& other) noexcept;
-  std::shared_ptr<CudaState> state_;  // none: it has no bytes
+  std::shared_ptr<CudaState> state_;  // null: it has no bytes
   HostMemory kind_ = HostMemory::kPinned;
   void* data_ = nullptr;
   std::int64_t bytes_ = 0;
@@ -103,7 +104,7 @@ class CudaDevice : public TorchTensors {
     c10::StreamGuard guard_;
   };
 
-  // Throws c10::Error if the device does not exist, ValueError for a wrong option.
+  // Throws c10::Error if the device does not exist, ValueError for an invalid option.
   explicit CudaDevice(const CudaDeviceOptions& options = {});
 
   c10::DeviceIndex index() const;
@@ -128,8 +129,8 @@ class CudaDevice : public TorchTensors {
   std::optional<Stream> owner(const Storage& storage);
   bool on_device(const Tensor& tensor);
 
-  // Reports when each copy ran; null: stops. Waits for the current stream. A span is reported by a
-  // later call into the device, once its copy is done, or by flush_spans, which waits.
+  // Reports when each copy ran; null stops. Waits for the current stream. A span is reported by a
+  // later call to the device after its copy is done, or by flush_spans, which waits for all copies.
   void set_observer(SpanObserver observer);
   void flush_spans();
 

@@ -6,9 +6,9 @@
 namespace ferry::real {
 namespace {
 
-// C10_CUDA_CHECK looks at LibTorch's list of launches after a success too. The last holder of an
-// event may be a thread of the autograd engine's, which lets go of a backward after main has its
-// results: main may have returned by then, and the list be gone.
+// C10_CUDA_CHECK reads LibTorch's list of launches even after success. The last holder of an event
+// may be a thread of the autograd engine, which may drop a backward after main has its results.
+// Then main may have returned, and the list may be destroyed.
 void check(cudaError_t status) {
   if (status != cudaSuccess) C10_CUDA_CHECK(status);
 }
@@ -50,7 +50,7 @@ cudaEvent_t CudaEvents::take() {
   cudaEvent_t event = nullptr;
   if (idle_.empty()) {
     const auto events = static_cast<std::size_t>(live_) + 1;
-    if (idle_.capacity() < events) idle_.reserve(2 * events);  // so that put() cannot fail
+    if (idle_.capacity() < events) idle_.reserve(2 * events);  // put() then cannot fail
     C10_CUDA_CHECK(cudaEventCreateWithFlags(
         &event, timed_ ? cudaEventDefault : static_cast<unsigned>(cudaEventDisableTiming)));
   } else {

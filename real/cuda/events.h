@@ -1,14 +1,14 @@
-// CUDA events as snapshots: one handle is one record, shared by whoever holds it.
+// CUDA events as snapshots: a handle stands for one record, and its holders share it.
 //
-// cudaEventRecord replaces what an event held, while a wait takes what it holds at the time of the
-// call (CUDA runtime API, "Event Management"). So a snapshot is an event that is not recorded again
-// while anybody holds it; then it goes back to its pool, which saves creating one for each record.
-// Waits that were enqueued keep what they took.
+// cudaEventRecord replaces the content of an event, and a wait uses the content at the time of the
+// call (CUDA runtime API, "Event Management"). So the event of a snapshot is not recorded again
+// while anybody holds the snapshot. Then it returns to its pool, which saves creating an event for
+// each record. Waits that were enqueued keep the content that they used.
 //
-// Events of a pool belong to one device. They are made without timing unless a pool says so: those
-// with it cost more and are for spans alone. Any thread may call; errors are exceptions with CUDA's
-// own text. Where the runtime is gone already, at the end of the process, an event is leaked.
-// Not modelled: stream capture. A record in a captured graph is no snapshot.
+// The events of a pool belong to one device. They have no timing unless the pool asks for it; timed
+// events cost more and are only for spans. Any thread may call. Errors are exceptions with CUDA's
+// text. If the runtime is gone, at the end of the process, an event is leaked. Stream capture is
+// not supported: a record in a captured graph is not a snapshot.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -24,7 +24,7 @@ namespace ferry::real {
 
 class CudaEvents;
 
-// A snapshot of a stream's work. The last holder returns the event to its pool.
+// A point in the work of a stream. The last holder returns the event to its pool.
 class CudaSnapshot {
  public:
   CudaSnapshot(std::shared_ptr<CudaEvents> pool, cudaEvent_t event)
@@ -53,10 +53,10 @@ class CudaEvents : public std::enable_shared_from_this<CudaEvents> {
   CudaEvents& operator=(const CudaEvents&) = delete;
   ~CudaEvents();
 
-  // A snapshot of the work that `stream` was given so far.
+  // Returns a snapshot of the work that `stream` has so far.
   CudaSnapshotRef record(const c10::Stream& stream);
 
-  // The number of snapshots that somebody holds.
+  // Returns the number of snapshots that are held.
   std::int64_t live() const;
 
  private:

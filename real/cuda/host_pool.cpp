@@ -72,7 +72,7 @@ void HostPool::free(Block block, std::span<const CudaSnapshotRef> until) noexcep
   try {
     shrink(cached_bytes_max());
   } catch (...) {
-    // The block stays as it is: the next allocation reports the error.
+    // The block stays as it is. The next allocation reports the error.
   }
 }
 
@@ -113,7 +113,7 @@ void* HostPool::reuse(std::int64_t bytes) {
   return data;
 }
 
-// Called when new memory would pass the limit: returns a block of this size, or unpins others.
+// Called if new memory would exceed the limit. Returns a block of this size, or unpins others.
 void* HostPool::at_limit(std::int64_t bytes) {
   const auto fits = [&] { return bytes <= options_.bytes_max - statistics_.held_bytes(); };
   if (fits()) return nullptr;
@@ -127,7 +127,7 @@ void* HostPool::at_limit(std::int64_t bytes) {
   return nullptr;
 }
 
-// None if the system has no more; `cause` is then its error text.
+// Returns null if the system has no more memory; `cause` then has the text of the error.
 void* HostPool::from_system(std::int64_t bytes, std::string& cause) {
   ++statistics_.system_calls;
   if (options_.kind == HostMemory::kPageable) {
@@ -157,7 +157,7 @@ void HostPool::to_system(FreedBySize::iterator size, std::list<Freed>::iterator 
   size->second.erase(freed);
 }
 
-// Waits for the block freed longest ago, and unpins it. False: there is none.
+// Waits for the block that was freed first, and unpins it. Returns false if there is none.
 bool HostPool::unpin_oldest() {
   auto oldest = freed_.end();
   for (auto size = freed_.begin(); size != freed_.end(); ++size) {

@@ -1,27 +1,28 @@
-// Host memory for the copies: blocks that stay pinned when freed, and are given out again.
+// Host memory for copies: blocks stay pinned when they are freed, and are reused.
 //
-// Pinning is slow, so a freed block is kept for the next request of its size. Sizes are rounded up
-// to whole pages of 4 KiB, as the simulator's are, and only an equal size is served. (PyTorch's
+// Pinning is slow, so a freed block is cached for the next request of its size. Sizes are rounded
+// up to pages of 4 KiB, as in the simulator, and only an equal size is reused. (PyTorch's
 // CachingHostAllocator rounds up to powers of two, and its one queue of frees waits for the
 // oldest.)
 //
 //   allocate ── in use ── free(until) ── pending ── every event done ── idle ── allocate
 //
-// A block is freed with the events of the copies that may still use it, and is not given out or
-// unpinned before they are done. Blocks are judged one by one, the one freed longest ago first: one
-// whose copy hangs holds back no other. Where none of the size is ready, new memory is pinned: an
-// allocation does not wait for the device.
+// A block is freed together with the events of the copies that may still use it. It is not reused
+// or unpinned before they are done. Each block is checked by itself, the one freed first comes
+// first, so a hanging copy holds back no other block. If no block of the size is ready, new memory
+// is pinned: an allocation does not wait for the device.
 //
-// Only at the limit, or where the system refuses, it does: it then waits for pending blocks, takes
-// one of the size or gives others back to the system, and tries again; so whether memory suffices
-// does not depend on how fast the copies are. Then OutOfHostMemory says how much there is.
+// An allocation waits only at the limit, or if the system has no more memory. Then it waits for
+// pending blocks, reuses one of the size or gives others back to the system, and tries again. So it
+// does not depend on the speed of copies whether the memory suffices. If it does not,
+// OutOfHostMemory says how much there is.
 //
-// Idle and pending blocks are bounded: beyond `cached_bytes_max`, by default as much as was ever in
-// use at once, the blocks freed longest ago are unpinned. A bound of 0 is for pageable memory,
-// which is made by the same rules: a copy may use it after the call, too.
+// Idle and pending blocks are limited by `cached_bytes_max`, by default the most that was ever in
+// use at once. Beyond it the blocks freed first are unpinned. Pageable memory uses the same rules
+// with a limit of 0, because a copy may use it after the call too.
 //
-// Any thread may call. Where CUDA answers with an error, a block whose copy may still run is
-// leaked, never given out. Not modelled: NUMA.
+// Any thread may call. If CUDA returns an error, a block whose copy may still run is leaked and
+// never reused. NUMA is not modelled.
 #pragma once
 
 #include <cstdint>
@@ -44,14 +45,14 @@ struct HostPoolOptions {
   HostMemory kind = HostMemory::kPinned;
   c10::DeviceIndex device = 0;  // the device whose context pins
   std::int64_t bytes_max = std::numeric_limits<std::int64_t>::max();
-  std::int64_t cached_bytes_max = -1;  // -1: as much as was ever in use
+  std::int64_t cached_bytes_max = -1;  // -1: the most that was ever in use
 };
 
 struct HostPoolStatistics {
   std::int64_t in_use_bytes = 0;
   std::int64_t in_use_peak_bytes = 0;
-  std::int64_t cached_bytes = 0;  // bytes idle or pending
-  std::int64_t lost_bytes = 0;    // leaked: CUDA could not tell if their copies are done
+  std::int64_t cached_bytes = 0;  // idle or pending
+  std::int64_t lost_bytes = 0;    // leaked: CUDA could not say if their copies are done
   std::int64_t system_calls = 0;  // blocks requested from the system
   std::int64_t held_bytes() const { return in_use_bytes + cached_bytes + lost_bytes; }
 };
@@ -68,13 +69,13 @@ class HostPool {
   HostPool& operator=(const HostPool&) = delete;
   ~HostPool();  // waits for pending blocks
 
-  // A block of at least one byte. Throws OutOfHostMemory, or CUDA's error.
+  // Returns a block of at least one byte. Throws OutOfHostMemory, or CUDA's error.
   Block allocate(std::int64_t bytes);
-  // Null events order nothing.
+  // `until` may contain null events, which are ignored.
   void free(Block block, std::span<const CudaSnapshotRef> until) noexcept;
   // Never reuses the block; counts it as lost.
   void lose(Block block) noexcept;
-  // Returns blocks that are not pending to the system, down to `cached_bytes`.
+  // Returns blocks that are not pending to the system, until `cached_bytes` are left.
   void trim(std::int64_t cached_bytes = 0);
 
   HostPoolStatistics statistics() const;

@@ -8,7 +8,7 @@
 namespace ferry::real {
 namespace {
 
-// Beyond this the base moves, so that a float gives distances to a quarter of a microsecond.
+// After this time the base is moved, so that a float is exact to a quarter of a microsecond.
 constexpr std::int64_t kRebaseNs = 4'000'000'000;
 
 std::int64_t between_ns(const CudaSnapshot& begin, const CudaSnapshot& end) {

@@ -1,15 +1,16 @@
-// Times the copies: two timing events around each, read when they are done.
+// Measures copies: two timing events around each, which are read when the copy is done.
 //
 //   stream   ── begin ● ── the copy ── end ● ──
 //
-// Nothing waits: whenever the device is called again, spans whose end is done are read and told,
-// those of a stream in order; `flush` waits for the rest. The device's clock is tied to the host's
-// steady clock once, at the start, by an event that the host waited for; later spans are measured
-// from the end of one told before, as an event's distance is a float of milliseconds.
+// Nothing waits for a copy. Whenever the device is called again, spans that have ended are read and
+// reported, in order for each stream. `flush` waits for the rest. At the start, an event that the
+// host waits for ties the device's clock to the host's steady clock. Later spans are measured from
+// the end of an earlier span, because the distance of events is a float of milliseconds.
 //
 // A span is optional: if one of its events fails, the copy goes on and no span is reported.
-// Accuracy: half a microsecond for durations (CUDA's figure); on the host's clock, the duration of
-// the first wait. Not modelled: a device whose clock drifts against the host's.
+// Durations are accurate to half a microsecond (CUDA's figure). Times on the host's clock have an
+// error of up to the duration of the first wait. A device whose clock drifts against the host's is
+// not modelled.
 #pragma once
 
 #include <c10/core/Stream.h>
@@ -30,9 +31,9 @@ class SpanRecorder {
   // Waits for `stream`. Throws CUDA's error.
   SpanRecorder(c10::DeviceIndex device, const c10::Stream& stream, SpanObserver observer);
 
-  // None if it failed.
+  // Returns null if it failed.
   CudaSnapshotRef mark(const c10::Stream& stream) noexcept;
-  // A copy, whose times are not known yet, was enqueued since `begin`.
+  // Reports a copy that was enqueued after `begin`. Its times are not known yet.
   void copied(const Span& copy, CudaSnapshotRef begin, const c10::Stream& stream) noexcept;
 
   void tell_done() noexcept;

@@ -8,7 +8,7 @@
 namespace ferry::real {
 namespace {
 
-// Registers the names with the tool once: a range then carries a handle and no text.
+// Registers the names with the tool once, so that a range carries a handle and no text.
 class Names {
  public:
   Names() : domain_(nvtxDomainCreateA("ferry")) {
@@ -32,7 +32,7 @@ class Names {
   void pop() const { nvtxDomainRangePop(domain_); }
 
  private:
-  const nvtxDomainHandle_t domain_;  // null if no tool listens
+  const nvtxDomainHandle_t domain_;  // null if no tool is attached
   std::array<nvtxStringHandle_t, kSteps> handles_{};
 };
 

@@ -1,8 +1,7 @@
-// A range of NVTX in the domain "ferry", named for a step of the core: what a profiler (Nsight
-// Systems) shows above the calls that the step made. Where no tool listens it costs a load and a
-// test.
+// An NVTX range in the domain "ferry", with the name of a step of the core. A profiler such as
+// Nsight Systems shows it above the calls of the step. Without a tool it costs a load and a test.
 //
-// Source: the NVTX 3 reference; domains, registered strings and ranges of a thread, which nest.
+// Source: the NVTX 3 reference; domains, registered strings and thread ranges, which nest.
 #pragma once
 
 #include "shared/seam/step.h"

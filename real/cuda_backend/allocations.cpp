@@ -9,8 +9,8 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-// Called under the allocator's lock. Others may use the block once its free is requested, except
-// that the streams of record_stream must finish first.
+// Called under the allocator's lock. Once the free of a block is requested, other work may use the
+// block, but not before the streams of record_stream have finished.
 void note(const allocator::TraceEntry& entry) {
   using Action = allocator::TraceEntry::Action;
   if (entry.action_ != Action::ALLOC && entry.action_ != Action::FREE_REQUESTED) return;

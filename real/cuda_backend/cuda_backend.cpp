@@ -1,4 +1,4 @@
-// CUDA for Offload, and for the times of captures: registers itself when a program that links it
+// CUDA for Offload and for the times of captures. It registers itself when a program that links it
 // starts.
 #include <ATen/Context.h>
 #include <c10/cuda/CUDAAllocatorConfig.h>
@@ -24,7 +24,7 @@ DeviceOffloader make_cuda(c10::Device on, const OffloadOptions&, CoreOptions cor
   return make_offloader_on(std::move(device), std::move(core), log);
 }
 
-// The one name for them that LibTorch has had from 2.8 to 2.12; the later ones say to use another.
+// LibTorch 2.8 to 2.12 know only this name for the settings; later versions mark it as deprecated.
 std::string settings_of_allocator() {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -42,5 +42,5 @@ std::string settings_of_allocator() {
 }  // namespace
 }  // namespace ferry::real
 
-// Makes the linker take this file from its library (--undefined).
+// Referring to this name (--undefined) makes the linker include this file.
 extern "C" void ferry_link_cuda_backend() {}

@@ -1,5 +1,5 @@
-// A kernel that does nothing for a while, so that what follows it on the stream is issued before it
-// runs: for times that are the device's alone (real/capture/op_clock.h).
+// A kernel that does nothing for a while, so that the host issues the following work before it
+// runs. Then its measured time is only the device's (real/capture/op_clock.h).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Aligned buffers for direct I/O on pointers that are not aligned.
+// Aligned buffers for direct I/O with pointers that are not aligned.
 //
-// Each store has such a pool: a buffer is leased for one call and kept for the next, so there are
-// as many as there were calls at a time, and calls do not fault in fresh pages. Thread-safe.
+// Each store has such a pool. A buffer is leased for one call and kept for the next. So there are
+// as many buffers as calls that ran at once, and calls do not fault in fresh pages. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ class BouncePool {
  public:
   static constexpr std::int64_t kBytes = std::int64_t{2} << 20;
 
-  // A buffer of kBytes, aligned to kBlockBytes, until the lease ends. bad_alloc if there is no
-  // memory for another.
+  // A buffer of kBytes, aligned to kBlockBytes, until the lease ends. Throws bad_alloc if there is
+  // no memory for another one.
   class Lease {
    public:
     explicit Lease(BouncePool& pool) : pool_(pool), buffer_(pool.take()) {}
@@ -60,7 +60,7 @@ class BouncePool {
       const std::lock_guard lock(mutex_);
       idle_.push_back(std::move(buffer));
     } catch (const std::bad_alloc&) {
-      // There is no room to keep it: it is freed instead.
+      // There is no memory to keep it, so it is freed.
     }
   }
 

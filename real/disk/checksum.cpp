@@ -6,7 +6,7 @@
 namespace ferry::real {
 
 struct Checksum::State {
-  XXH3_state_t xxh3;  // needs an alignment of 64, which operator new gives it
+  XXH3_state_t xxh3;  // needs an alignment of 64, which operator new gives
 };
 
 void Checksum::Free::operator()(State* state) const noexcept { delete state; }

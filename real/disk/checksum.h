@@ -1,6 +1,6 @@
-// XXH3 (64 bits) of a sequence of bytes, given in any pieces. Finds flipped bits and torn or
-// misplaced blocks; it is no defence against forged data. Yann Collet's xxHash, Debian's
-// libxxhash-dev, compiled into checksum.cpp.
+// XXH3 (64 bits) of a sequence of bytes, added in any pieces. It finds flipped bits and torn or
+// misplaced blocks; it does not protect against forged data. The code is Yann Collet's xxHash from
+// Debian's libxxhash-dev, compiled into checksum.cpp.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ class Checksum {
  public:
   Checksum();
   void add(const void* from, std::int64_t bytes);
-  // The sum of everything added so far.
+  // Returns the sum of everything added so far.
   std::uint64_t value() const;
 
  private:

@@ -1,8 +1,9 @@
-// The errors of the disk tier, as exceptions that carry their cause.
+// The errors of the disk tier. Each message names the directory and, if the system reported an
+// error, errno's text.
 //
-// Every message names the directory and, where the system refused, errno's text. A caller that can
-// do without (by keeping a tensor on its device) catches DiskFull; anything else is a DiskError.
-// Misuse, such as reading a slot that was never written, is a std::logic_error and no DiskError.
+// A caller that can do without the disk, by keeping a tensor on its device, catches DiskFull. All
+// others are DiskError. Misuse, such as reading a slot that was never written, is a
+// std::logic_error.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ class DiskError : public Error {
   using Error::Error;
 };
 
-// The store's own limit is reached, or the file system is full.
+// The limit of the store is reached, or the file system is full.
 class DiskFull : public DiskError, public HostFull {
  public:
   DiskFull(const std::string& what, std::int64_t asked_bytes, std::int64_t in_use_bytes,
@@ -30,7 +31,7 @@ class DiskFull : public DiskError, public HostFull {
 
   std::int64_t asked_bytes() const noexcept { return asked_bytes_; }
   std::int64_t in_use_bytes() const noexcept { return in_use_bytes_; }
-  // The bytes left under the store's limit, or in the file system (-1: unknown).
+  // The bytes left below the store's limit, or in the file system; -1 if unknown.
   std::int64_t free_bytes() const noexcept { return free_bytes_; }
 
  private:

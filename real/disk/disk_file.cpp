@@ -23,7 +23,7 @@ bool unsupported(int error) {
   return error == EOPNOTSUPP || error == ENOSYS || error == EINVAL || error == ENODEV;
 }
 
-// Repeats a call that a signal interrupts.
+// Repeats a call if a signal interrupts it.
 template <class Call>
 auto uninterrupted(const Call& call) {
   auto result = call();
@@ -36,7 +36,7 @@ std::string place(const char* verb, std::int64_t bytes, std::int64_t offset) {
          std::to_string(offset);
 }
 
-// Calls transfer(done) until it has moved `bytes` in all; it returns as pread and pwrite do.
+// Calls transfer(done), which returns what pread and pwrite return, until all `bytes` have moved.
 template <class Transfer>
 void transfer_all(const char* verb, const char* stalled, std::int64_t offset, std::int64_t bytes,
                   std::int64_t unit, const Transfer& transfer) {

@@ -1,14 +1,15 @@
-// The store's one file: opened without a name, probed for what its file system can do, and written
-// and read in full or not at all.
+// The one file of a store. It has no name, it is probed for what its file system can do, and each
+// transfer is complete or an error.
 //
-// The file system's abilities are found by trying each on the first block, before anything depends
-// on it: some accept O_DIRECT and refuse the write, some have no fallocate, some no holes. From
-// then on nothing changes, so every thread sees the same file. Interrupted and short transfers are
-// continued, from the last whole block where I/O is direct; one that stays where it is, twice
-// running, is an error (the file ends early, or the device takes no more).
+// The abilities of the file system are found by trying each on the first block, before anything
+// depends on them: some file systems accept O_DIRECT and then fail the write, some have no
+// fallocate, some no holes. Afterwards nothing changes, so all threads see the same file.
+// Interrupted and short transfers are continued, with direct I/O from the last whole block. A
+// transfer that makes no progress twice in a row is an error: the file ends early, or the device
+// takes no more.
 //
-// Failures are FileFailure: what was tried, where, how far it came, and errno. The store, which
-// knows what is in use, makes DiskError or DiskFull of them.
+// Failures are FileFailure. They say what was tried, where, how far it got, and errno. The store
+// knows what is in use, and converts them to DiskError or DiskFull.
 #pragma once
 
 #include <cstdint>
@@ -42,11 +43,11 @@ class DiskFile {
   bool direct() const noexcept { return direct_; }
   bool preallocates() const noexcept { return preallocates_; }
   bool punches_holes() const noexcept { return punches_holes_; }
-  // The alignment of pointers given to write and read; 1 if I/O is not direct.
+  // The alignment that write and read need for pointers; 1 if I/O is not direct.
   std::int64_t memory_alignment() const noexcept { return memory_alignment_; }
   std::int64_t free_bytes() const { return io_->free_bytes(file_); }
 
-  // Claims blocks for these bytes now; does nothing if the file system cannot.
+  // Claims blocks for these bytes now. Does nothing if the file system cannot do that.
   void claim(std::int64_t offset, std::int64_t bytes);
   // Each returns true if the file system did it.
   bool punch(std::int64_t offset, std::int64_t bytes) noexcept;
@@ -55,7 +56,7 @@ class DiskFile {
   // With direct I/O, offset and bytes must be multiples of kBlockBytes and the pointer aligned.
   void write(std::int64_t offset, const void* from, std::int64_t bytes);
   void read(std::int64_t offset, void* to, std::int64_t bytes);
-  // Drops these bytes from the page cache, after a write (which it completes) or a read; does
+  // Removes these bytes from the page cache after a write (which it completes) or a read. Does
   // nothing with direct I/O.
   void uncache_written(std::int64_t offset, std::int64_t bytes);
   void uncache_read(std::int64_t offset, std::int64_t bytes);

@@ -1,7 +1,8 @@
-// The system calls that the disk tier makes, one virtual function each, so that tests can bend one
-// and leave the rest real.
+// The system calls of the disk tier, with one virtual function for each, so that tests can replace
+// one of them.
 //
-// Every function behaves as the call it stands for: it returns -1 and sets errno on failure, may
+// Each function behaves like its system call: on failure it returns -1 and sets errno, it may
+// transfer less than requested, and it may be interrupted. Several threads call it at once.
 // transfer less than asked, and may be interrupted. Called from many threads at a time.
 #pragma once
 
@@ -11,7 +12,7 @@
 
 namespace ferry::real {
 
-// The alignments that direct I/O on a file needs, of addresses and of offsets; 0: it has none.
+// The alignments of addresses and offsets for direct I/O on a file; 0 if there is no direct I/O.
 struct DirectAlignment {
   std::int64_t memory = 0;
   std::int64_t offset = 0;
@@ -32,18 +33,18 @@ class DiskIo {
   virtual int close(int file);
   // fcntl: sets or clears O_DIRECT.
   virtual int set_direct(int file, bool direct);
-  // statx; if the kernel gives no answer, a whole block for both.
+  // statx. If the kernel does not know, both are a whole block.
   virtual int direct_alignment(int file, DirectAlignment* alignment);
   virtual ssize_t write_at(int file, const void* from, std::int64_t bytes, std::int64_t offset);
   virtual ssize_t read_at(int file, void* to, std::int64_t bytes, std::int64_t offset);
-  // fallocate, growing the file; and fallocate with a hole punched, keeping its length.
+  // fallocate: the first makes the file longer; the second punches a hole and keeps the length.
   virtual int preallocate(int file, std::int64_t offset, std::int64_t bytes);
   virtual int punch_hole(int file, std::int64_t offset, std::int64_t bytes);
   virtual int truncate(int file, std::int64_t bytes);
-  // sync_file_range, there and back; and POSIX_FADV_DONTNEED, which drops what is clean.
+  // sync_file_range, which also waits; and POSIX_FADV_DONTNEED, which drops clean pages.
   virtual int write_back(int file, std::int64_t offset, std::int64_t bytes);
   virtual int drop_cache(int file, std::int64_t offset, std::int64_t bytes);
-  // The bytes that an unprivileged process may still claim in the file's file system, or -1.
+  // Returns the bytes that an unprivileged process may still use in the file system, or -1.
   virtual std::int64_t free_bytes(int file);
 };
 

@@ -46,7 +46,7 @@ class DiskStore::Impl {
   const std::optional<DiskFile>& file() const { return file_; }
 
  private:
-  // Handling of freed space: punch holes; cut off the file's end; keep it for later slots.
+  // The treatment of freed space: punch a hole, cut off the end of the file, or keep it.
   enum class Return : std::uint8_t { kPunch, kTruncate, kKeep };
 
   std::int64_t reserve(std::int64_t bytes);
@@ -54,7 +54,7 @@ class DiskStore::Impl {
   void expect_slot(const DiskSlot& slot) const;
   std::uint64_t send(const DiskSlot& slot, const void* from);
   std::uint64_t fetch(const DiskSlot& slot, void* to);
-  // The leading bytes that are transferred without a buffer.
+  // Returns the number of leading bytes that need no buffer.
   std::int64_t in_place(const DiskSlot& slot, const void* pointer) const;
   std::int64_t claimed() const;
   std::string name() const { return "disk store in " + options_.directory.string() + ": "; }
@@ -65,7 +65,7 @@ class DiskStore::Impl {
   Return return_ = Return::kPunch;
   BouncePool bounces_;
 
-  mutable std::mutex mutex_;  // guards the members below; never held over a transfer
+  mutable std::mutex mutex_;  // guards the members below; not held during a transfer
   Extents extents_;
   std::int64_t length_ = 0;  // the furthest end that was reserved and not cut off
   DiskUsage usage_;
@@ -117,7 +117,7 @@ std::int64_t DiskStore::Impl::reserve(std::int64_t bytes) {
                                         std::to_string(left) + " left",
                                     bytes, in_use, left));
   };
-  // Sizes whose end overflows are beyond any limit.
+  // Sizes whose end would overflow are beyond any limit.
   if (bytes > kUnlimited - kBlockBytes - extents_.end()) full();
   const std::int64_t reserved = whole_blocks(bytes);
   const std::int64_t offset = extents_.allocate(reserved);
@@ -137,7 +137,7 @@ DiskSlot DiskStore::Impl::allocate(std::int64_t bytes) {
   try {
     file_->claim(offset, reserved);
   } catch (const FileFailure& failure) {
-    // Part of it may have been claimed, so it is given back however freed blocks are handled.
+    // Part of it may have been claimed, so it is given back whatever happens to other freed space.
     give_back(offset, reserved, file_->punches_holes(), true);
     fail(failure, bytes);
   }
@@ -160,8 +160,8 @@ void DiskStore::Impl::free(const DiskSlot& slot) {
             return_ == Return::kTruncate);
 }
 
-// The hole comes before the release: afterwards the extent may be another slot's. The cut comes
-// under the lock: the next reservation lies beyond it.
+// The hole is punched before the release, because afterwards the extent may belong to another slot.
+// The file is cut under the lock, so the next reservation lies beyond the cut.
 void DiskStore::Impl::give_back(std::int64_t offset, std::int64_t bytes, bool punch, bool cut) {
   const bool punched = !punch || file_->punch(offset, bytes);
   const std::lock_guard lock(mutex_);

@@ -1,13 +1,13 @@
-// Allocates places in a file: tracks which extents are taken, and where the next one goes.
+// Allocates ranges in a file: it knows which extents are taken, and where the next one goes.
 //
-// First fit: the lowest free extent that is large enough is cut at its start, and only where none
-// is does the end grow. A released extent joins its free neighbours; one that reaches the end is
-// cut off, so free extents never touch each other nor the end. Memory is taken by allocate alone,
-// and release moves map nodes: it cannot fail for want of memory, which a noexcept free() needs.
+// It uses first fit: the lowest free extent that is large enough is cut at its start. Only if there
+// is none, the end grows. A released extent joins its free neighbours. One that reaches the end is
+// cut off, so free extents never touch each other or the end. Only allocate needs memory; release
+// moves map nodes and cannot fail for lack of memory, which a noexcept free() needs.
 //
-// Invariant: taken and free extents, sorted, tile [0, end) without gap or overlap.
-// Offsets and lengths are multiples of kBlockBytes where the caller's lengths are; the allocator
-// does not round. Not thread-safe. Not modelled: best fit, any relation to physical blocks.
+// Invariant: taken and free extents, sorted, tile [0, end) without gap or overlap. Offsets and
+// lengths are multiples of kBlockBytes if the caller's lengths are; the allocator does not round.
+// Not thread-safe. It ignores the physical position of blocks.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace ferry::real {
 
 inline constexpr std::int64_t kBlockBytes = 4096;
 
-// The least multiple of kBlockBytes that is not below `bytes`, which must leave room for it.
+// Returns the smallest multiple of kBlockBytes that is at least `bytes`. It must not overflow.
 constexpr std::int64_t whole_blocks(std::int64_t bytes) {
   return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
 }
@@ -26,10 +26,10 @@ class Extents {
  public:
   using Map = std::map<std::int64_t, std::int64_t>;  // offset -> length
 
-  // The offset of a fresh extent of `bytes` > 0; end() + bytes must not overflow. Throws bad_alloc
-  // and then changes nothing.
+  // Returns the offset of a new extent of `bytes` > 0; end() + bytes must not overflow. Throws
+  // bad_alloc; then nothing has changed.
   std::int64_t allocate(std::int64_t bytes);
-  // Ends an extent that was allocated so. std::logic_error for any other offset or length.
+  // Ends an extent that allocate returned. Throws std::logic_error for any other offset or length.
   void release(std::int64_t offset, std::int64_t bytes);
   bool holds(std::int64_t offset, std::int64_t bytes) const;
 

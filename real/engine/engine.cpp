@@ -1,12 +1,12 @@
-// The engine of a C++ program: LibTorch's own, with default saved-tensor hooks and an end for every
-// graph task.
+// The autograd engine of a C++ program: LibTorch's own engine, with default saved-tensor hooks and
+// an end for every graph task.
 //
-// The base engine has no hooks; this one looks at our stack (hooks_slot.h). And it brackets
-// execute, so that a task's end is known whether it succeeds or fails.
+// The base engine has no hooks; this one uses the stack of hooks_slot.h. It wraps execute, so the
+// end of a task is known whether the task succeeds or fails.
 //
-// Installed when the library is loaded, before any backward can run: LibTorch starts its threads
-// for the engine that runs first, and no other. Never destroyed: graphs in statics outlive it
-// otherwise.
+// It is installed when the library is loaded, before any backward can run, because LibTorch starts
+// threads only for the engine that runs first. It is never destroyed, because graphs in static
+// variables may outlive it.
 
 #include "real/autograd/engine.h"
 
@@ -24,7 +24,7 @@ namespace {
 
 namespace autograd = torch::autograd;
 
-// The task that the engine's threads are told of.
+// The slot in which the engine's threads find their task.
 struct TaskSlot final : c10::DebugInfoBase {
   GraphTask task;
 };
@@ -45,8 +45,8 @@ class FerryEngine final : public autograd::Engine {
     try {
       return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
     } catch (...) {
-      // What was ready and did not run stays in the thread's queue until its next backward, with
-      // the graph and all that it saved. Within another task the queue is that one's.
+      // Ready nodes that did not run stay in the thread's queue until its next backward, with their
+      // graph and saved tensors. Inside another task the queue belongs to that task.
       if (outermost) init_local_ready_queue(std::make_shared<autograd::ReadyQueue>());
       throw;
     }

@@ -1,13 +1,13 @@
-// A CUDA device for captures where there is none: fake tensors of "cuda" go through autograd.
+// A fake CUDA device for captures without a GPU: fake tensors on "cuda" can go through autograd.
 //
-// Fake tensors say that they are on a GPU, so that autocast and composite operators do what they do
-// there, and compute nothing. Two places in PyTorch ask the CUDA runtime all the same: autograd
-// takes down each tensor's current stream, and asks, as a backward begins, which devices have a
-// context. The first is the device guard's to answer, the second the hooks'. While a capture runs
-// both are ours: there is one device, it has one stream and no context.
+// Fake tensors say that they are on a GPU, so autocast and composite operators behave as on a GPU,
+// and compute nothing. But PyTorch still asks the CUDA runtime in two places: autograd records the
+// current stream of each tensor, and when a backward begins it asks which devices have a context.
+// The device guard answers the first question and the CUDA hooks the second. While a capture runs,
+// both are replaced: there is one device with one stream and no context.
 //
-// A process with a GPU needs none of this, and torch_ferry/fake_cuda.py does not load it there. Not
-// modelled: streams and events of the program's own, which are refused as without a driver.
+// A process with a GPU does not need this, and torch_ferry/fake_cuda.py does not load it there.
+// Streams and events of the program are not supported; they fail as without a driver.
 
 #include <cstring>
 
@@ -34,8 +34,8 @@ struct Hooks final : at::CUDAHooksInterface {
   bool hasPrimaryContext(c10::DeviceIndex) const override { return false; }
 };
 
-// PyTorch makes its hooks once and keeps them for good, so they cannot be replaced. What can is the
-// class that the object is of: its table of virtual functions is the object's first word.
+// PyTorch makes its hooks object once and keeps it, so the object cannot be replaced. This replaces
+// the class of the object: the first word of an object is its table of virtual functions.
 void* exchange_class(at::CUDAHooksInterface* object, void* table) {
   void* before = nullptr;
   std::memcpy(&before, static_cast<void*>(object), sizeof before);
@@ -46,7 +46,7 @@ void* exchange_class(at::CUDAHooksInterface* object, void* table) {
 }  // namespace
 }  // namespace ferry::real
 
-// Both take what they gave before, or null for ours, and give what was there.
+// Both functions install the given object, or ours for null, and return the previous one.
 
 extern "C" [[gnu::visibility("default")]] const void* ferry_fake_cuda_guard(const void* given) {
   using c10::impl::DeviceGuardImplInterface;

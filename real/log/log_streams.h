@@ -1,11 +1,11 @@
-// The stream log of what a thread and its backwards do: while it lives, all sources write into it.
+// The stream log of a thread and its backwards: while it lives, all sources write to it.
 //
-// The CPU allocator's blocks are of a caching pool of the computing stream: it gives them out again
-// at once. They are told where the computing device is the CPU; the CUDA allocator tells its own
-// where something moves (real/cuda_backend).
+// If the computing device is the CPU, the blocks of the CPU allocator are logged, as blocks of a
+// caching pool of the computing stream, because the allocator reuses them at once. The CUDA
+// allocator logs its own blocks if something is offloaded (real/cuda_backend).
 //
-// What was made before it is not in it: an Offload whose copies shall be is made while it lives.
-// It is made and thrown away by one thread.
+// An Offload that was made before the log is not in it, so make it while the log lives. The thread
+// that makes the log must also destroy it.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -21,7 +21,7 @@ namespace ferry::real {
 
 class LogStreams {
  public:
-  // Throws std::system_error if the file cannot be made, std::logic_error if a log exists already.
+  // Throws std::system_error if the file cannot be made, an Error if a log exists already.
   LogStreams(const std::filesystem::path& file, c10::Device device);
   LogStreams(const LogStreams&) = delete;
   LogStreams& operator=(const LogStreams&) = delete;
@@ -29,14 +29,14 @@ class LogStreams {
 
   // Throws std::system_error if a line could not be written.
   void check() { log_->check(); }
-  // Makes the file appear. Call it once, at the end. It throws likewise.
+  // Makes the file appear. Call it once, at the end. It throws what check() throws.
   void commit() { log_->commit(); }
 
  private:
   std::shared_ptr<StreamLog> log_;
   StreamLog::Scope scope_;
   OpLog ops_;
-  c10::Allocator* allocator_ = nullptr;  // the CPU's before this; null if this changed none
+  c10::Allocator* allocator_ = nullptr;  // the previous CPU allocator; null: unchanged
 };
 
 }  // namespace ferry::real

@@ -27,12 +27,12 @@ bool among(const std::array<std::string_view, N>& names, std::string_view name) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Ops in place that write no byte.
+// In-place ops that write no byte.
 constexpr std::array<std::string_view, 11> kMetadataOnly = {
     "aten.set_",      "aten.resize_",  "aten.resize_as_", "aten.as_strided_",
     "aten.t_",        "aten.squeeze_", "aten.unsqueeze_", "aten.transpose_",
     "aten.swapaxes_", "aten.detach_",  "aten.swapdims_"};
-// Results that are no tensors, but are computed from bytes.
+// Ops whose results are not tensors but are computed from a tensor's bytes.
 constexpr std::array<std::string_view, 3> kReadsBack = {"aten._local_scalar_dense", "aten.equal",
                                                         "aten.is_nonzero"};
 
@@ -72,7 +72,7 @@ class LoggedCall {
 
  private:
   struct Argument {
-    at::Tensor tensor;  // held: otherwise it may be the last reference
+    at::Tensor tensor;  // held, because it may be the last reference
     c10::Storage storage;
     Range range;
     bool writes = false;
@@ -95,7 +95,7 @@ class LoggedCall {
       return argument.storage.unsafeGetStorageImpl() == tensor.storage().unsafeGetStorageImpl();
     });
   }
-  // True if the op gave the argument's storage other bytes.
+  // True if the op gave the argument's storage other memory.
   static bool moved(const Argument& argument) {
     const std::uint64_t begin = TorchTensors::address(argument.storage);
     const auto bytes = static_cast<std::uint64_t>(TorchTensors::bytes(argument.storage));

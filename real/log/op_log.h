@@ -1,20 +1,19 @@
-// Logs the ops that LibTorch runs in a stream log: a kernel each, with the bytes read and
-// written.
+// Writes the ops that LibTorch runs to a stream log, each as a kernel with the bytes that it reads
+// and writes.
 //
-// Ops are seen one by one below autograd (real/autograd/below_autograd.h), on the thread that makes
-// this and on the engine's threads in a backward begun there: forward, recomputes, backward and the
-// optimizer's. (A RecordFunction would see an op that is made of others, and these as well.) What
-// an op does inside is its own.
+// Ops are intercepted below autograd (real/autograd/below_autograd.h), on the thread that makes
+// this object and on the engine's threads for backwards that begin there: forward, recomputes,
+// backward and the optimizer. (A RecordFunction would report a composite op and also the ops inside
+// it.) Ops inside an op are not logged.
 //
-// The schema states which arguments an op writes; results are new if no argument is on their
-// storage. A view touches nothing, and neither does a look at a shape. Bytes are those
-// between a tensor's first and last element. A kernel's line follows the op, whose results
-// are known then. On a GPU it is the current stream's; a number that is read back waits for
-// that stream.
+// The schema says which arguments an op writes. A result is new if no argument has its storage. A
+// view touches no bytes, nor does reading a shape. The bytes of a tensor are those between its
+// first and last element. The line of a kernel comes after the op, when its results are known. On a
+// GPU the kernel is on the current stream; reading a number back waits for that stream.
 //
-// Not seen: tensors that are not on the device (of a training on a GPU, the CPU's) or are no plain
-// windows on a storage; what the schema does not say (running statistics that a normalisation
-// updates); host code that looks into a tensor.
+// It does not see tensors that are on another device (such as the CPU's in a training on a GPU) or
+// that are more than a view of a storage, effects that the schema does not show (running statistics
+// of a normalisation), and host code that reads a tensor's bytes.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -26,7 +25,7 @@
 
 namespace ferry::real {
 
-// One may exist at a time in a process, and none during a capture.
+// Only one may exist in a process, and none during a capture.
 class OpLog {
  public:
   OpLog(std::shared_ptr<StreamLog> log, c10::Device device);

@@ -1,12 +1,13 @@
-// What an operator costs, for Python: formats/op_costs.h behind a function of C.
+// The costs of an operator, for Python: a C function around formats/op_costs.h.
 //
-// Captures from Python, captures from C++ and the virtual GPU count by the same code, so a cost is
-// written once. Python loads this as an object of its own (torch_ferry/costs.py), not with the
-// module `_C`, because a capture needs no module: this object knows neither LibTorch nor Python,
-// and a compiler makes it in two seconds in a source tree where nothing was built.
+// Captures from Python, captures from C++ and the virtual GPU use the same code for costs. Python
+// loads this file as a library of its own (torch_ferry/costs.py) and not with the module `_C`,
+// because a capture does not need the module. The library uses neither LibTorch nor Python, so a
+// compiler makes it in two seconds in a source tree where nothing was built.
 //
-// costs.py repeats the structs below, and nothing else. All pointers are the caller's, and nothing
-// is kept. A tensor's dtype is the name that a program file has for it; other names abort.
+// costs.py repeats the structs below, and nothing else. The caller owns everything that pointers
+// point to, and nothing is kept. The dtype of a tensor is its name in program files; other names
+// abort.
 
 #include <array>
 #include <cstddef>
@@ -22,7 +23,7 @@
 namespace ferry::real {
 namespace {
 
-constexpr std::size_t kProductsMost = 2;  // a convolution's backward has these
+constexpr std::size_t kProductsMost = 2;  // the backward of a convolution has two
 
 struct CTensor {
   const char* dtype;
@@ -32,7 +33,7 @@ struct CTensor {
   std::int64_t offset;
 };
 
-// An argument that is a bool, or a text. One that costs do not depend on changes nothing.
+// A bool or text argument. Arguments that costs do not depend on have no effect.
 struct CArgument {
   const char* name;
   const char* text;  // null: a bool
@@ -54,7 +55,7 @@ struct CCosts {
   std::array<std::array<std::int64_t, 5>, kProductsMost> product;  // batch, m, n, k, aligned bytes
 };
 
-// The layouts stay where they are.
+// The layouts do not move, because a deque holds them.
 std::vector<const Layout*> layouts_of(const CTensor* tensors, std::uint64_t count,
                                       std::deque<Layout>& layouts) {
   std::vector<const Layout*> all;
@@ -95,7 +96,7 @@ void tell_costs(const CCall& asked, CCosts& said) {
 }  // namespace
 }  // namespace ferry::real
 
-// Both are the caller's; of `said` everything is written.
+// The caller owns both. All of `said` is written.
 extern "C" [[gnu::visibility("default")]] void ferry_op_costs(const void* asked, void* said) {
   using namespace ferry::real;
   tell_costs(*static_cast<const CCall*>(asked), *static_cast<CCosts*>(said));

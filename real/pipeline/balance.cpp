@@ -1,4 +1,4 @@
-// Measures the cost of each layer of a chain; source: torchgpipe/balance/profile.py.
+// Measures the cost of each layer of a chain. Source: torchgpipe/balance/profile.py.
 
 #include "real/pipeline/balance.h"
 
@@ -28,7 +28,7 @@ using real::TorchAutograd;
 using torch::Tensor;
 using Tensors = std::vector<Tensor>;
 
-// A layer's inputs have no graph, but require grad where they did.
+// Returns the inputs of a layer: they have no graph, and require grad where the values do.
 Tensors cut(const Tensors& values) {
   Tensors result;
   for (const Tensor& value : values) result.push_back(TorchAutograd().detach(value));
@@ -41,8 +41,8 @@ class DetachedSkips final : public PlainSkips<Tensor> {
   }
 };
 
-// Restores what running the layers changes. They run in train mode, whatever their own mode:
-// pipelines are balanced for training.
+// Restores what running the layers changes. Layers run in train mode whatever their own mode is,
+// because pipelines are balanced for training.
 class Restored {
  public:
   explicit Restored(const torch::nn::Sequential& layers)
@@ -64,7 +64,7 @@ class Restored {
       parameters_[i].mutable_grad() = gradients_[i];
     }
     for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(values_[i]);
-    // Sets each module before its children, since train() changes those as well.
+    // train() also changes the children of a module, so set each module before its children.
     for (const auto& [module, training] : modes_) {
       if (module->is_training() != training) module->train(training);
     }
@@ -80,7 +80,7 @@ class Restored {
   const real::Ambient::Scope fork_{ambient_};
 };
 
-// Runs the layers once, each by itself: measure(layer, run) calls run and returns its result.
+// Runs each layer once, by itself: measure(layer, run) calls `run` and returns its result.
 template <class Measure>
 void each_layer(const torch::nn::Sequential& layers, const Tensor& sample, Measure measure) {
   const Restored restored(layers);
@@ -111,7 +111,7 @@ void go_backward(const Tensors& outputs) {
   torch::autograd::backward(roots, gradients);
 }
 
-// Adds up the saved storages, each once.
+// Adds up the bytes of the saved storages, each once.
 class SavedBytes final : public Hooks<Tensor> {
  public:
   explicit SavedBytes(const Tensors& parameters) {
@@ -120,7 +120,7 @@ class SavedBytes final : public Hooks<Tensor> {
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) override {
     if (tensor.has_storage() && seen_.insert(of(tensor)).second) {
       bytes += static_cast<std::int64_t>(tensor.storage().nbytes());
-      kept_.push_back(tensor.storage());  // kept so that its address is not reused
+      kept_.push_back(tensor.storage());  // kept, so that its address is not reused
     }
     return std::make_unique<Kept>(tensor);
   }

@@ -1,4 +1,4 @@
-// Balancing by time, by whichever clock.
+// Balances by time with any clock, for tests.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,7 @@ namespace ferry::real {
 
 using ClockNow = std::function<std::chrono::nanoseconds()>;
 
-// ferry::balance_by_time, with this clock in place of the steady one.
+// Does the same as ferry::balance_by_time, with this clock instead of the steady one.
 std::vector<std::int64_t> balance_by_clock(const torch::nn::Sequential& layers,
                                            std::int64_t partitions, const at::Tensor& sample,
                                            std::chrono::duration<double> timeout,

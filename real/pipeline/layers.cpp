@@ -30,7 +30,7 @@ std::tuple<std::tuple_element_t<I * 0, std::tuple<at::Tensor>>...> tuple_of(
 template <std::size_t N>
 using TupleOf = decltype(tuple_of(std::make_index_sequence<N>()));
 
-// A layer's type is not known here, so what it may return is tried in turn.
+// The type of a layer is not known here, so each type that it may return is tried.
 constexpr const Form* kForms[] = {&kForm<at::Tensor>,
                                   &kForm<std::vector<at::Tensor>>,
                                   &kForm<TupleOf<1>>,
@@ -48,7 +48,7 @@ constexpr const Form* kForms[] = {&kForm<at::Tensor>,
   throw torch_error(ValueError("ferry::Pipe: " + text));
 }
 
-// The stage of each layer.
+// Returns the stage of each layer.
 std::vector<std::size_t> stage_of(const std::vector<std::int64_t>& balance) {
   std::vector<std::size_t> stages;
   for (std::size_t stage = 0; stage < balance.size(); ++stage) {
@@ -57,7 +57,7 @@ std::vector<std::size_t> stage_of(const std::vector<std::int64_t>& balance) {
   return stages;
 }
 
-// No two stages may share anything: their threads would use it at the same time.
+// Throws if two stages share a parameter or module: their threads would use it at the same time.
 void refuse_shared(const torch::nn::SequentialImpl& layers,
                    const std::vector<std::size_t>& stages) {
   struct Owner {
@@ -130,7 +130,7 @@ PipeOptions completed(PipeOptions options, const torch::nn::SequentialImpl& sequ
     refuse("expected stage_policies for each of " + std::to_string(stages) + " stages, found " +
            std::to_string(policies));
   }
-  if (count > 0) {  // checks its conditions before anything runs
+  if (count > 0) {  // throws before anything runs
     with_torch_errors([&] {
       make_schedule(options.schedule(), count, static_cast<std::size_t>(each),
                     static_cast<std::size_t>(options.microbatches()));
@@ -142,7 +142,7 @@ PipeOptions completed(PipeOptions options, const torch::nn::SequentialImpl& sequ
 
 namespace {
 
-// The running statistics of a norm, where it has some; nothing if it is another module.
+// Adds the running statistics of a norm that has some. Does nothing for other modules.
 template <class... Norms>
 void add_statistics(torch::nn::Module& module, std::vector<at::Tensor*>& found) {
   const auto add = [&found](auto* norm) {
@@ -154,11 +154,12 @@ void add_statistics(torch::nn::Module& module, std::vector<at::Tensor*>& found) 
   (add(module.as<Norms>()), ...);
 }
 
-// While it lives, norms count on copies: a stage that runs again has counted its micro-batch.
+// While it lives, norms update copies of their statistics, because forward has counted the
+// micro-batch already.
 class CountedBefore {
  public:
   explicit CountedBefore(const std::vector<at::Tensor*>& statistics) : statistics_(statistics) {
-    // All are made before one is put in place: there may be no memory for the next.
+    // Makes all copies before it swaps any, because memory for the next one may be missing.
     for (const at::Tensor* const each : statistics_) others_.push_back(each->clone());
     swap();
   }
@@ -171,7 +172,7 @@ class CountedBefore {
     for (std::size_t i = 0; i < others_.size(); ++i) std::swap(*statistics_[i], others_[i]);
   }
   const std::vector<at::Tensor*>& statistics_;
-  std::vector<at::Tensor> others_;  // the copies; while these are in place, the norms' own
+  std::vector<at::Tensor> others_;  // the copies; after the swap, the norms' own
 };
 
 }  // namespace

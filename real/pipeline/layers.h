@@ -1,4 +1,4 @@
-// The layers of a pipeline as the core's stages.
+// The layers of a pipeline, as the stages of the core.
 #pragma once
 
 #include <torch/nn/modules/container/sequential.h>
@@ -21,14 +21,16 @@ class PipeLayers {
   using Tensors = std::vector<at::Tensor>;
   using Function = std::function<Tensors(Tensors)>;
 
-  // The balance must add up to the layers. Throws SkipError if their skip tensors do not fit.
+  // The balance must add up to the number of layers. Throws SkipError if their skip tensors do not
+  // match.
   PipeLayers(const torch::nn::SequentialImpl& layers, const std::vector<std::int64_t>& balance);
 
   std::size_t stages() const { return first_.size() - 1; }
   void move(std::size_t stage, const c10::Device& device);
   const SkipLayout& layout() const { return layout_; }
 
-  // Runs stage `number`. The first stage's first layer takes its tensors in that form.
+  // Returns a function that runs stage `number`. The first layer of the first stage gets its
+  // tensors in `form`.
   static Function stage(std::shared_ptr<PipeLayers> layers, std::size_t number,
                         const pipe_impl::Form& form);
 
@@ -36,16 +38,17 @@ class PipeLayers {
   Tensors run(std::size_t stage, Tensors values, const pipe_impl::Form& form);
 
   std::vector<torch::nn::AnyModule> layers_;
-  std::vector<DeclaredSkips> skips_;                  // indexed by layer
-  std::vector<std::size_t> first_;                    // each stage's first layer; then the end
-  std::vector<std::vector<at::Tensor*>> statistics_;  // of each stage's norms, in their modules
+  std::vector<DeclaredSkips> skips_;                  // by layer
+  std::vector<std::size_t> first_;                    // the first layer of each stage; then the end
+  std::vector<std::vector<at::Tensor*>> statistics_;  // of each stage's norms
   SkipLayout layout_;
-  // The form in which a stage's last layer returns its tensors, which is known once it has run.
+  // The form in which the last layer of a stage returns its tensors. It is known once the layer has
+  // run.
   std::vector<std::atomic<const pipe_impl::Form*>> gives_;
 };
 
-// The options with defaults filled in: as many devices as are used. Throws ValueError if
-// they contradict each other, or the layers do not fit in such stages.
+// Fills in default options and leaves only the devices that are used. Throws ValueError if options
+// contradict each other, or the layers do not fit into the stages.
 PipeOptions completed(PipeOptions options, const torch::nn::SequentialImpl& layers);
 
 }  // namespace ferry::real

@@ -36,10 +36,10 @@ namespace {
   throw real::torch_error(ValueError("ferry::Pipe: " + text));
 }
 
-// The parts of a batch share its version counter, so that a write to one of them counts as one to
-// all, whichever stage has them by then. A step's have counters of their own, where they need no
-// gradient; a write to one counts for the batch when the step is over. (Not forward()'s: its graph
-// lives on, and must notice whoever writes the batch then.)
+// The parts of a batch share its version counter, so a write to one part would count as a write to
+// all, in whichever stage they are. So parts of a step that need no gradient get their own
+// counters; if one was written, the batch's counter is bumped after the step. The parts of
+// forward() do not: its graph lives on, and must notice later writes to the batch.
 class OwnVersions {
  public:
   OwnVersions() = default;
@@ -65,7 +65,7 @@ class OwnVersions {
   std::vector<Part> parts_;
 };
 
-// Splits the tensors by micro-batch. Undefined tensors are undefined in each.
+// Splits the tensors by micro-batch. An undefined tensor is undefined in each of them.
 std::vector<Tensors> scatter(const Tensors& tensors, std::int64_t count,
                              const torch::Device& device, const char* what,
                              OwnVersions* versions = nullptr) {
@@ -162,7 +162,7 @@ class PipeImpl::Runner {
         pipeline.save_inputs(s, movers_[device_of(s)]->hooks());
       }
     }
-    // Behind a stage that offloads, the loss does.
+    // The loss offloads too if the last stage does.
     const std::size_t last = layers_->stages() - 1;
     std::shared_ptr<Hooks<Tensor>> hooks;
     if (policy(last) == StagePolicy::kOffload) hooks = movers_[device_of(last)]->hooks();
@@ -190,7 +190,7 @@ class PipeImpl::Runner {
 
   const torch::nn::Sequential sequential;
   const PipeOptions options;
-  std::vector<torch::Device> devices;  // indexed by stage
+  std::vector<torch::Device> devices;  // by stage
 
  private:
   std::size_t device_of(std::size_t stage) const { return stage % options.devices().size(); }
@@ -224,7 +224,7 @@ class PipeImpl::Runner {
 
   const std::shared_ptr<PipeLayers> layers_;
   std::vector<TorchPipeDevice> devices_;
-  std::vector<std::shared_ptr<StageMover>> movers_;  // by device; none: it moves nothing
+  std::vector<std::shared_ptr<StageMover>> movers_;  // by device; null: it offloads nothing
   const WorkerThreads workers_;
 };
 

@@ -21,8 +21,8 @@ PipeLayers::Function StageMover::stage(PipeLayers::Function function, StagePolic
   if (!offloads(policy)) return function;
   return [self = shared_from_this(), function = std::move(function),
           policy](PipeLayers::Tensors values) {
-    // What a stage that runs again saves is used at once, and stays: only its inputs move, which
-    // are saved after its first run.
+    // A recompute uses its saved tensors at once, so they stay. Only the inputs of such a stage are
+    // offloaded. They are saved after its first run.
     const bool again = runs_again(policy) && c10::GradMode::is_enabled();
     if (again) return function(std::move(values));
     const OffloadGuard guard(self->offload_);

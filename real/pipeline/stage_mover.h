@@ -1,5 +1,5 @@
-// What moves to the host and back of a device's stages: an Offload of its own, which the device's
-// worker alone uses, so that its decisions are those of one thread.
+// Offloads tensors of a device's stages. It has an Offload of its own, which only the worker of the
+// device uses, so its decisions are those of one thread.
 #pragma once
 
 #include <torch/types.h>
@@ -17,16 +17,16 @@ namespace ferry::real {
 
 class StageMover : public std::enable_shared_from_this<StageMover> {
  public:
-  // What `module` owns stays.
+  // The parameters and buffers of `module` are exempt.
   StageMover(const OffloadOptions& options, const torch::nn::Module& module) : offload_(options) {
     offload_.exempt(module);
   }
   const Offload& offload() const { return offload_; }
 
-  // The stage by that policy. Each micro-batch is a run of the Offload.
+  // Wraps a stage by its policy. Each micro-batch is a run of the Offload.
   PipeLayers::Function stage(PipeLayers::Function function, StagePolicy policy);
-  // The hooks of the latest run: for the loss behind a stage that offloads, and for the inputs of
-  // one that runs again.
+  // Returns the hooks of the latest run. They are for the loss after a stage that offloads, and for
+  // the inputs of a stage that is recomputed.
   std::shared_ptr<Hooks<at::Tensor>> hooks();
 
  private:

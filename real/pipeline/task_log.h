@@ -1,11 +1,12 @@
-// The order of a pipeline's workers, in a stream log: a record when a task is done, and a wait
-// where a task takes over from one. So `ferry check` knows what one thread may use of another's.
+// Writes the order of a pipeline's workers to a stream log: a record when a task is done, and a
+// wait when another task depends on it. So `ferry check` knows which bytes of one thread another
+// may use.
 //
 //     the caller    ──● begun ───────────────────────────────── waits for every task ──
 //     compute 0       └─▶ task 0 ──● ──────────── task 2 ──●
 //     compute 1       └─▶          └─▶ task 1 ──●
 //
-// The workers' own locks order them so; this tells of it, and orders nothing.
+// The locks of the workers make this order. The log only reports it.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +22,14 @@ namespace ferry::real {
 
 class TaskLog {
  public:
-  // On the caller's thread, before any task.
+  // Construct it on the caller's thread, before any task.
   TaskLog(std::shared_ptr<StreamLog> log, std::size_t tasks)
       : log_(std::move(log)), begun_(log_->new_event()), done_(tasks) {
     write(StreamOpKind::kRecord, begun_, "begun");
   }
   StreamLog& log() { return *log_; }
 
-  // On a worker: before its first task, before each, and after each.
+  // Call these on a worker: before its first task, before each task, and after each task.
   void begin() { write(StreamOpKind::kWait, begun_, "begin"); }
   void before(const WorkerTask& task) {
     for (const std::size_t other : task.after)
@@ -39,7 +40,7 @@ class TaskLog {
     write(StreamOpKind::kRecord, done_[task], "hand over");
   }
 
-  // On the caller's thread, when all workers have come to the end. Some tasks may not have run.
+  // Call it on the caller's thread, after all workers have ended. Some tasks may not have run.
   void end() {
     for (const EventId event : done_) {
       if (event == EventId{}) continue;
@@ -61,7 +62,7 @@ class TaskLog {
 
   const std::shared_ptr<StreamLog> log_;
   const EventId begun_;
-  std::vector<EventId> done_;  // by task; each is its worker's until that is done
+  std::vector<EventId> done_;  // by task; only its worker writes it until it is done
 };
 
 }  // namespace ferry::real

@@ -26,7 +26,7 @@ c10::Stream cpu_stream() { return c10::Stream(c10::Stream::DEFAULT, c10::Device(
 
 }  // namespace
 
-// Streams of LibTorch's pool, which has 32 for a device: all pipelines share them.
+// Streams of LibTorch's pool, which has 32 for a device. All pipelines share them.
 struct TorchPipeDevice::Streams {
   explicit Streams(c10::Device device) : departures(from_pool(device)) {
     for (auto& stream : arrivals) stream = from_pool(device);
@@ -35,7 +35,7 @@ struct TorchPipeDevice::Streams {
     return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
   }
   Stream departures;
-  std::array<std::optional<Stream>, kArrivalStreams> arrivals;  // one per micro-batch, in turn
+  std::array<std::optional<Stream>, kArrivalStreams> arrivals;  // one per micro-batch, in rotation
 };
 
 TorchPipeDevice::TorchPipeDevice(c10::Device device) : device_(known(device)) {
@@ -74,15 +74,16 @@ at::Tensor TorchPipeDevice::transfer(Step, const Tensor& tensor, TorchPipeDevice
   if (streams_) source.emplace(streams_->departures);
   if (other.streams_) target.emplace(stream);
   if (source && target && !tensor.is_contiguous()) {
-    // Of such a tensor LibTorch may first make a contiguous one (copy_requires_temporaries in
-    // ATen/native/cuda/Copy.cu), before its barriers: so here the source waits for what was sent.
+    // For such a tensor LibTorch may first make a contiguous one (copy_requires_temporaries in
+    // ATen/native/cuda/Copy.cu), before its barriers. So the source stream waits for the sent work
+    // here.
     c10::Event sent(device_.type());
     sent.record(stream);
     sent.block(streams_->departures);
   }
   const c10::AutoGradMode no_grad(false);
   Tensor arrived = at::empty_like(tensor, tensor.options().device(other.device_));
-  // The host waits for a copy to the CPU: nothing else would.
+  // The host waits for a copy to the CPU, because nothing else would.
   arrived.copy_(tensor, /*non_blocking=*/!other.device_.is_cpu());
   return arrived;
 }

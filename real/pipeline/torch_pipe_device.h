@@ -1,10 +1,10 @@
-// One device of a pipeline as the core's PipelineDevice (shared/seam/device.h), over LibTorch's
-// generic guards: the CPU, or a device of whatever accelerator there is.
+// One device of a pipeline as the core's PipelineDevice (shared/seam/device.h), with LibTorch's
+// generic device guards: the CPU, or a device of any accelerator.
 //
-// On the CPU everything is done when it returns, so its one stream is all streams; several handles
-// on the CPU are several devices of a pipeline, a worker each, and nothing is copied between them.
-// On an accelerator what arrives does so on streams of LibTorch's pool, a micro-batch's always on
-// the same one. Where the CPU is to wait for an accelerator, the host does.
+// On the CPU all work is done when a call returns, so one stream stands for all. Several handles on
+// the CPU are several devices of a pipeline, each with a worker; nothing is copied between them. On
+// an accelerator, tensors arrive on streams of LibTorch's pool, those of a micro-batch always on
+// the same one. If the CPU must wait for an accelerator, the host waits.
 //
 //     LibTorch copies between devices on the *source's* current stream, between two barriers:
 //
@@ -12,7 +12,7 @@
 //                                    ▲      │
 //     target, arrivals     ── sent ──┘      └── received
 //
-// If a device has no LibTorch stream beside its current one, that one serves for all.
+// If LibTorch has only one stream for a device, the current one, it is used for everything.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -26,7 +26,7 @@ namespace ferry::real {
 
 class TorchPipeDevice : public TorchCompute {
  public:
-  // A missing index means the accelerator's current device.
+  // Without an index, it is the accelerator's current device.
   explicit TorchPipeDevice(c10::Device device);
   c10::Device device() const { return device_; }
 
@@ -44,7 +44,7 @@ class TorchPipeDevice : public TorchCompute {
  private:
   struct Streams;
   c10::Device device_;
-  std::shared_ptr<Streams> streams_;  // none for the CPU
+  std::shared_ptr<Streams> streams_;  // null for the CPU
 };
 
 static_assert(PipelineDevice<TorchPipeDevice>);

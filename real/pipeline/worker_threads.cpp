@@ -54,7 +54,7 @@ class WorkerThreads::Threads {
   void run(std::vector<WorkerTask> tasks) {
     const std::lock_guard one_at_a_time(running_);
     List list{std::move(tasks), {}, {}, false, threads_.size(), std::nullopt, false, {}, false};
-    // The caller's generator is copied: a model without random numbers must not move it.
+    // Copies the caller's generator, because a model without random numbers must not advance it.
     if (own_generators_) list.seed = draw(copy_of(cpu_generator()));
     list.done.resize(list.tasks.size());
     list.errors.resize(list.tasks.size());
@@ -76,17 +76,17 @@ class WorkerThreads::Threads {
   }
 
  private:
-  // The tasks given to run(). Everything but the tasks is under the lock.
+  // The tasks given to run(). Everything except the tasks is guarded by the lock.
   struct List {
     std::vector<WorkerTask> tasks;
     std::vector<char> done;
     std::vector<std::exception_ptr> errors;
     bool failed;
     std::size_t busy;                   // workers that have not finished it
-    std::optional<std::uint64_t> seed;  // seed of the workers' own generators
+    std::optional<std::uint64_t> seed;  // seeds the workers' own generators
     bool drawn;
-    std::optional<TaskLog> log;  // of threads that are streams of their own
-    bool seen;                   // the caller's ops below autograd are, and so the tasks'
+    std::optional<TaskLog> log;  // if threads are separate streams
+    bool seen;                   // the caller's ops are intercepted, so the tasks' too
   };
 
   void work(std::size_t worker) {

@@ -1,13 +1,13 @@
 // The workers of a pipeline (shared/pipeline/workers.h) as threads, one for each device.
 //
-// They start with the first handle and are joined with the last. One run at a time: a second caller
-// waits. What a task throws is caught on its thread and thrown where run() was called; the threads
-// go on. A task must not call run() of the workers that run it.
+// The threads start with the first handle and are joined with the last. Calls of run() execute one
+// after the other. If a task throws, run() throws the error; the threads go on. A task must not
+// call run() of its own workers.
 //
-// Each thread computes with as many threads of LibTorch's as the program asked for
-// (at::set_num_threads), so that its bits are those of the calling thread. Where they are several
-// on the CPU, each draws from a random generator of its own (real/autograd/cpu_generator.h), which
-// begins a run as the caller's generator says; that one moves on where a worker has drawn.
+// Each thread computes with as many LibTorch threads as the program has set (at::set_num_threads),
+// so its results have the same bits as on the calling thread. If several are on the CPU, each has
+// its own random generator (real/autograd/cpu_generator.h), seeded from the caller's generator at
+// each run. The caller's generator advances if a worker used random numbers.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace ferry::real {
 class WorkerThreads {
  public:
   explicit WorkerThreads(std::size_t count, bool own_generators = false);
-  // Every task names one of the workers, and waits for earlier tasks only.
+  // Every task names one of the workers, and depends on earlier tasks only.
   void run(std::vector<WorkerTask> tasks) const;
 
  private:

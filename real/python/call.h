@@ -1,4 +1,4 @@
-// A call of a Python function whose tensors are kept by somebody else, as ferry::checkpoint keeps
+// A call of a Python function whose tensor arguments are kept elsewhere, as ferry::checkpoint keeps
 // them.
 #pragma once
 
@@ -13,19 +13,20 @@ namespace ferry::real::python {
 
 using Tensors = std::vector<at::Tensor>;
 
-// An object of Python's that may die without the interpreter's lock.
+// Keeps a Python object so that it may be dropped without the interpreter's lock.
 c10::SafePyObject keep(const py::object& object);
-py::object borrow(const c10::SafePyObject& kept);  // with the lock
+py::object borrow(const c10::SafePyObject& kept);  // needs the lock
 
 class Call {
  public:
-  // Takes the tensors among the arguments, keywords' included, apart.
+  // Takes the tensors out of the arguments and keyword arguments.
   Call(const py::object& function, const py::tuple& arguments, const py::dict& keywords);
 
   Tensors take_tensors() { return std::move(tensors_); }
 
-  // Takes the lock. Throws what the function raises; and where the function leaves saved-tensor
-  // hooks open that it opened, closes them and throws std::runtime_error.
+  // Calls the function, with the interpreter's lock. Throws what the function raises. If the
+  // function leaves saved-tensor hooks open that it opened, it closes them and throws
+  // std::runtime_error.
   c10::SafePyObject operator()(Tensors tensors) const;
 
  private:
@@ -33,7 +34,7 @@ class Call {
   std::vector<std::size_t> places_;
   std::vector<c10::SafePyObject> names_;
   const c10::SafePyObject function_;
-  c10::SafePyObject arguments_;  // a tuple, with None in the tensors' places
+  c10::SafePyObject arguments_;  // a tuple, with None for the tensors
   c10::SafePyObject keywords_;   // without the tensors
 };
 

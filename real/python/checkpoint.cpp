@@ -21,7 +21,7 @@ namespace {
 
 using checkpoint_impl::Map;
 
-// A context manager of Python's, entered until it dies.
+// Enters a Python context manager. The returned scope exits it when it is destroyed.
 CheckpointScope enter(const c10::SafePyObject& manager) {
   const py::gil_scoped_acquire gil;
   borrow(manager).attr("__enter__")();
@@ -37,7 +37,7 @@ CheckpointScope enter(const c10::SafePyObject& manager) {
       }};
 }
 
-// Calls Python, and throws what it raises as autograd can carry it.
+// Calls Python. An error is rethrown in a form that autograd passes on.
 template <class Function>
 auto in_python(Function function) {
   try {
@@ -72,7 +72,7 @@ CheckpointPolicy policy_named(const std::string& name) {
       name + "\"");
 }
 
-// Ops by name, and what becomes of what they make; or a function that is asked.
+// A map from names of ops to what happens to their results, or a function that decides.
 using Policy = std::variant<std::map<std::string, std::string>, py::function>;
 
 std::function<CheckpointContexts()> selective_of(const Policy& policy) {
@@ -90,7 +90,7 @@ std::function<CheckpointContexts()> selective_of(const Policy& policy) {
     by_op[op] = policy_named(name);
     ops.push_back(op);
   }
-  static_cast<void>(selective(ops));  // refuses names that are no op's
+  static_cast<void>(selective(ops));  // throws for names that no op has
   return selective(SelectivePolicy([by_op](const SelectiveCall& call) {
     const auto found = by_op.find(call.op);
     return found == by_op.end() ? CheckpointPolicy::kPreferRecompute : found->second;
@@ -140,10 +140,10 @@ py::object checkpoint(const py::object& function, const py::tuple& arguments,
   return borrow(*result);
 }
 
-// What a function returns that returns tensors: one, or a sequence with others among them.
+// The tensors in what a function returned: one tensor, or those in a sequence.
 class Outputs {
  public:
-  // With the lock.
+  // Needs the lock.
   static Tensors tensors(const py::object& returned) {
     if (THPVariable_Check(returned.ptr())) return {THPVariable_Unpack(returned.ptr())};
     Tensors tensors;
@@ -154,7 +154,7 @@ class Outputs {
     }
     return tensors;
   }
-  // `returned` with these in place of its tensors.
+  // Returns `returned` with these tensors instead of its own.
   static py::object with(const py::object& returned, Tensors tensors) {
     std::size_t next = 0;
     const auto other = [&](const py::handle& each) {
@@ -196,7 +196,8 @@ py::object checkpoint_reentrant(const py::object& function, const py::tuple& arg
 
 void add_checkpoint_statistics(py::module_& module) {
   using S = CheckpointStatistics;
-  py::class_<S> counts(module, "CheckpointStatistics", "Of all checkpoints of the process.");
+  py::class_<S> counts(module, "CheckpointStatistics",
+                       "Counts of all checkpoints in this process.");
   counts.def_readonly("segments", &S::segments)
       .def_readonly("recomputes", &S::recomputes)
       .def_readonly("stopped_early", &S::stopped_early)

@@ -1,5 +1,5 @@
-// ferry::checkpoint of a Python function: called with the interpreter's lock, in forward and in
-// every recompute, whichever thread that is on. All else runs without.
+// ferry::checkpoint for a Python function. The function is called with the interpreter's lock, in
+// forward and in every recompute, on whichever thread. Everything else runs without the lock.
 #pragma once
 
 #include <torch/csrc/utils/pybind.h>

@@ -1,8 +1,8 @@
-// The engine of a Python process: Python's, with ours before it.
+// The autograd engine of a Python process: Ferry's engine in front of Python's.
 //
-// Python's backward goes to PythonEngine whatever engine is installed, and so does what others ask
-// of this one. What comes here is what LibTorch asks of its engine for every tensor that a node
-// saves: whose hooks see it.
+// Python's backward calls PythonEngine directly, whatever engine is installed, and this engine
+// forwards all other calls to it. It handles only one question itself: for every tensor that a node
+// saves, LibTorch asks the engine which hooks see it.
 
 #include <ATen/SavedTensorHooks.h>
 #include <torch/csrc/autograd/engine.h>
@@ -67,14 +67,14 @@ class EngineBeforePython final : public autograd::Engine {
     return std::make_unique<python::SavedInPython>(hooks->top->pair);
   }
 
-  // Of the calling thread, which runs no task: what a failed one left there.
+  // Drops the ready nodes that a failed task left on the calling thread, which runs no task.
   void drop_what_is_ready() { init_local_ready_queue(std::make_shared<autograd::ReadyQueue>()); }
 
  private:
   autograd::Engine& python_;
 };
 
-// Never destroyed: graphs outlive the interpreter.
+// Never destroyed, because graphs outlive the interpreter.
 EngineBeforePython& the_engine() {
   static auto* const engine = new EngineBeforePython(autograd::Engine::get_default_engine());
   return *engine;
@@ -84,7 +84,7 @@ autograd::Engine& engine() { return the_engine(); }
 
 }  // namespace
 
-// When the module is imported: `import torch` came before, and with it Python's engine.
+// Called when the module is imported. `import torch` has run before, so Python's engine is there.
 void install_engine() {
   static const bool installed =
       (static_cast<void>(the_engine()), autograd::set_default_engine_stub(&engine), true);

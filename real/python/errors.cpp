@@ -17,7 +17,7 @@
 namespace ferry::real::python {
 namespace {
 
-// They live as long as the process.
+// The exception classes. They live as long as the process.
 struct Classes {
   PyObject* plan_mismatch = nullptr;
   PyObject* segment_mismatch = nullptr;
@@ -38,7 +38,7 @@ PyObject* add(py::module_& module, const char* name, const char* about, const py
   return made;
 }
 
-// Without a type where the exception is none of ours.
+// How an exception appears in Python. The type is null if it is not one of Ferry's.
 struct InPython {
   PyObject* type = nullptr;
   std::string text = {};
@@ -75,11 +75,11 @@ InPython in_python(const std::exception_ptr& error) {
   }
 }
 
-// Sets the error indicator.
+// Sets Python's error indicator.
 void set(const InPython& error, const std::exception_ptr& cause) {
   const auto made =
       py::reinterpret_steal<py::object>(PyObject_CallFunction(error.type, "s", error.text.c_str()));
-  if (!made) return;  // the indicator says why
+  if (!made) return;  // the indicator has the reason
   if (error.type == classes.stop) {
     auto* const kept = new std::exception_ptr(cause);
     const py::capsule holder(kept, [](void* cpp) { delete static_cast<std::exception_ptr*>(cpp); });

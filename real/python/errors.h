@@ -1,23 +1,23 @@
-// Exceptions between C++ and Python.
+// Converts exceptions between C++ and Python.
 //
-// An op that throws one of C++'s types reaches Python as a RuntimeError, whatever it was, and so
-// does a backward. Ours become exceptions of Python's before they leave our hooks. One comes back:
-// the exception by which a recompute ends early passes through the user's function, and is the same
-// one again in the C++ that waits for it.
+// If an op or a backward throws a C++ exception, Python gets a RuntimeError, whatever the type was.
+// So Ferry's errors become Python exceptions before they leave Ferry's hooks. One of them comes
+// back: the exception that ends a recompute early passes through the user's Python function, and is
+// the same C++ exception again where C++ waits for it.
 #pragma once
 
 #include <torch/csrc/utils/pybind.h>
 
 namespace ferry::real::python {
 
-// Adds the classes to the module.
+// Adds the exception classes to the module.
 void add_errors(py::module_& module);
 
-// Within a catch block: throws what is caught again, as python_error where it is one of ours.
+// Call it in a catch block. It rethrows the exception, as a python_error if it is one of Ferry's.
 [[noreturn]] void rethrow_to_python();
 
-// Where Python's error indicator is set; the caller holds the interpreter's lock. Throws
-// python_error, or what was ours.
+// Call it when Python's error indicator is set, with the interpreter's lock. Throws python_error,
+// or Ferry's original exception.
 [[noreturn]] void throw_from_python();
 
 }  // namespace ferry::real::python

@@ -1,7 +1,7 @@
-// torch.utils.checkpoint.GraphExecGroup, for checkpoints of ours.
+// torch.utils.checkpoint.GraphExecGroup, for Ferry's checkpoints.
 //
-// PyTorch keeps the group that a thread is in as an object of Python's. Ours is an attribute of
-// that object and dies with it: what was recomputed for the group is given up then.
+// PyTorch stores the group of a thread as a Python object. Ferry's group is an attribute of that
+// object and dies with it; what was recomputed for the group is dropped then.
 
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/utils/pybind.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kAttribute = "_torch_ferry_group";
 
-// None before the version of PyTorch that brought groups.
+// Returns none if this version of PyTorch has no groups.
 template <class State>
 std::optional<c10::SafePyObject> group_of(const State& state) {
   if constexpr (requires { state.get_graph_exec_group(); }) {

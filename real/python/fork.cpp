@@ -11,7 +11,7 @@ namespace {
 
 std::atomic<std::uint64_t> generation{0};
 
-// Never destroyed: a fork may come at any time.
+// Never destroyed, because a fork may happen at any time.
 struct Forked {
   std::mutex mutex;
   std::vector<std::weak_ptr<void>> states;

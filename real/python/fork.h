@@ -1,8 +1,8 @@
-// Children of this process, which have its memory and none of its threads (DataLoader's workers).
+// Handles child processes, such as DataLoader's workers, which have the memory of this process but
+// not its threads.
 //
-// What an offloader has under way stays where it is: its threads are not there to finish it, and
-// may have held its locks. So nothing of the parent's is used in a child, and nothing of it dies
-// there.
+// The copies of an offloader stay unfinished in a child: its threads are missing, and may have held
+// its locks. So a child uses nothing of its parent's offloaders, and destroys nothing of them.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace ferry::real::python {
 
-// Another number in every child, and the same throughout a process.
+// Returns a number that is constant in a process and different in each child.
 std::uint64_t process_generation() noexcept;
 
-// In a child, this is never destroyed.
+// Makes sure that a child never destroys `state`.
 void keep_over_fork(const std::shared_ptr<void>& state);
 
 }  // namespace ferry::real::python

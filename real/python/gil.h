@@ -1,14 +1,15 @@
-// The interpreter's lock.
+// Releases the interpreter's lock (the GIL).
 //
-// A thread that holds it waits for none that may need it: what computes gives tensors back, and the
-// last reference to a tensor that Python has seen takes the lock to go.
+// A thread that holds the lock must not wait for a thread that may need it. Copy threads and
+// autograd's threads may drop the last reference to a tensor that Python has seen, which takes the
+// lock.
 #pragma once
 
 #include <Python.h>
 
 namespace ferry::real::python {
 
-// While it lives, the calling thread does not hold the lock, if it did.
+// While it lives, the calling thread does not hold the lock. The destructor takes it back.
 class GilReleased {
  public:
   GilReleased() : held_(Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}

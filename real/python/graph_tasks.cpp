@@ -15,14 +15,14 @@ namespace {
 
 namespace autograd = torch::autograd;
 
-// LibTorch's number of the calling thread's backward; below 0: none.
+// LibTorch's number for the calling thread's backward; negative if there is none.
 using Number = int;
 Number current_number() { return autograd::get_current_graph_task_id(); }
 
-// A device's thread never has a queue but its own.
+// True for the engine's threads for devices, which have their own queue only.
 bool is_of_the_engine() { return c10::getThreadName().starts_with("pt_autograd_"); }
 
-// The tasks that run, as far as anything of ours ran in them.
+// The running tasks in which any code of Ferry has run.
 class Running {
  public:
   std::shared_ptr<GraphTask> meet(Number number) {
@@ -39,7 +39,7 @@ class Running {
   }
 
  private:
-  // Of the callback, which dies with the task.
+  // Owned by the callback, so it dies with the task.
   struct End {
     End(Running& among, Number of, std::shared_ptr<GraphTask> what)
         : running(among), number(of), task(std::move(what)) {}
@@ -69,7 +69,7 @@ class Running {
 GraphTask* GraphTask::current() {
   const Number number = current_number();
   if (number < 0) return nullptr;
-  static auto* const running = new Running;  // never destroyed: nor are the engine's threads
+  static auto* const running = new Running;  // never destroyed, like the engine's threads
   struct Met {
     Number number = -1;
     std::shared_ptr<GraphTask> task;

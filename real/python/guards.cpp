@@ -28,11 +28,11 @@ struct Open {
   PlannedSpans::Forward* spans;
 };
 
-// Those of the calling thread, in the order of their making. What a thread leaves open at its end
-// is left as it is.
+// The open guards of the calling thread, in order of opening. Guards that are still open when the
+// thread ends are left alone.
 struct OpenHere {
   std::vector<Open> guards;
-  bool late_writes = false;  // that we see them is our doing
+  bool late_writes = false;  // we included this dispatch key ourselves
 
   static OpenHere& now() {
     thread_local OpenHere here;
@@ -80,7 +80,7 @@ void open_guard(const void* owner, std::shared_ptr<Hooks<at::Tensor>> hooks,
       {owner, pair, traced ? new OpTraceScope(session->trace()) : nullptr, spans.release()});
 }
 
-// What was wrong, if anything was. `failed`: whether its forward was cut short, or ended wrong.
+// Returns what was wrong, or null. Sets `failed` if the forward ended wrong; it may be set before.
 const char* close_guard(const void* owner, bool& failed) {
   const Open guard = OpenHere::now().take(owner);
   delete guard.ops;
@@ -94,8 +94,7 @@ const char* close_guard(const void* owner, bool& failed) {
       return nullptr;
     case Removed::kFromBelow:
       return "torch_ferry: a guard is closed while saved-tensor hooks that were opened after it "
-             "are "
-             "open still; close guards in the reverse order of their opening";
+             "are still open; close guards in the reverse order of their opening";
     case Removed::kWasGone:
       break;
   }
@@ -130,7 +129,7 @@ PythonOffload::PythonOffload(const OffloadOptions& options, const Plan* plan, bo
 }
 
 PythonOffload::~PythonOffload() {
-  const GilReleased released;  // the workers end with the last of it
+  const GilReleased released;  // the last reference ends the workers
   hooks_.reset();
   session_.reset();
 }

@@ -1,15 +1,16 @@
-// Offload and its guards, as Python has them: the entry of a Python program into the C++ core.
+// Offload and its guards for Python: the entry point of a Python program into the C++ core.
 //
-// An Offload is an OffloadSession, as in C++ (real/api/offload_session.h), whose hooks see a
-// parameter first (parameters.h) and which a fork invalidates (fork.h).
+// As in C++, an Offload is an OffloadSession (real/api/offload_session.h). In addition its hooks
+// look for parameters first (parameters.h), and a fork makes it invalid (fork.h).
 //
-// A guard is a pair on Python's stack (pair.h), not one of C++'s: a slot of ThreadLocalDebugInfo
-// would have to be closed before whatever was opened after it, torch.profiler included.
+// A guard is a pair on Python's stack of hooks (pair.h), not a C++ guard: a slot of
+// ThreadLocalDebugInfo would have to be closed before everything that was opened after it, such as
+// torch.profiler.
 //
-// The way of a saved tensor: `with ferry.offload():` (python/torch_ferry/offload.py,
-// offload_binding.cpp) opens a guard here, which pushes its pair. engine.cpp finds it for each
-// tensor that a node saves, and gives LibTorch a SavedInPython (saved.h) that asks the session's
-// hooks. From there on it is the way of C++: see the head of real/api/offload.cpp.
+// The path of a saved tensor: `with ferry.offload():` (python/torch_ferry/offload.py,
+// offload_binding.cpp) opens a guard here, which pushes its pair. engine.cpp finds the pair for
+// each tensor that a node saves, and gives LibTorch a SavedInPython (saved.h) that calls the
+// session's hooks. From there the path is that of C++; see the head of real/api/offload.cpp.
 #pragma once
 
 #include <torch/csrc/utils/pybind.h>
@@ -21,17 +22,19 @@
 
 namespace ferry::real::python {
 
-// What an Offload of torch_ferry holds.
+// The C++ part of an Offload of torch_ferry.
 class PythonOffload {
  public:
-  // `plan`: executed; none where it is null. `parameters`: they are exempt, whosever they are.
+  // Executes `plan`, unless it is null. With `parameters`, all parameters are exempt, of any
+  // module.
   PythonOffload(const OffloadOptions& options, const Plan* plan, bool parameters);
   PythonOffload(const PythonOffload&) = delete;
   PythonOffload& operator=(const PythonOffload&) = delete;
   ~PythonOffload();
 
-  // A guard of the calling thread. Closed in another order than they were opened, or elsewhere,
-  // guards throw std::runtime_error; of those that are this thread's, this one is closed then.
+  // Opens and closes a guard on the calling thread. A guard that is closed in another order, or on
+  // another thread, throws std::runtime_error. If it belongs to this thread, it is closed
+  // nevertheless.
   void open();
   void close(bool failed);
 
@@ -44,15 +47,15 @@ class PythonOffload {
   const std::uint64_t generation_;
 };
 
-// A guard under which nobody sees what is saved.
+// A guard under which no hooks see saved tensors.
 class PythonNoOffload {
  public:
   void open();
   void close();
 };
 
-// Waits for the copies of every Offload that there is. The interpreter is about to go, and a worker
-// that then gives back a tensor of Python's would go down with it.
+// Waits for the copies of all Offloads. Call it before the interpreter ends: a worker that drops a
+// Python tensor after that would crash.
 void finish_offloads();
 
 void add_offload(py::module_& module);

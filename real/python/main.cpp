@@ -1,4 +1,4 @@
-// The module torch_ferry._C: Ferry's core in a Python process. `import torch` comes before it.
+// The module torch_ferry._C: Ferry's core in a Python process. `import torch` must come before it.
 
 #include <torch/csrc/utils/pybind.h>
 
@@ -11,7 +11,7 @@
 #include "real/python/stream_log.h"
 
 PYBIND11_MODULE(_C, module) {
-  pybind11::module_::import("torch");  // and with it Python's engine
+  pybind11::module_::import("torch");  // this also installs Python's engine
   using namespace ferry::real;
   python::add_errors(module);
   python::prepare_pairs();

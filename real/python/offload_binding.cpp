@@ -1,9 +1,9 @@
-// The names of torch_ferry._C that python/torch_ferry/offload.py uses: an Offload with its options
-// by name, its counts, its log and its plan, and the guard under which nothing moves. What opening
-// and closing a guard does is in guards.cpp.
+// The names in torch_ferry._C that python/torch_ferry/offload.py uses: an Offload with options by
+// name, its counts, decisions and plan, and the guard under which nothing is offloaded. guards.cpp
+// opens and closes guards.
 //
-// An option has the name that it has in OffloadOptions (real/include/ferry/offload.h). Sizes arrive
-// as bytes: offload.py has read "64MiB".
+// Options have the same names as in OffloadOptions (real/include/ferry/offload.h). Sizes are in
+// bytes: offload.py converts "64MiB".
 
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
@@ -25,7 +25,7 @@ namespace {
 
 void add_replay_statistics(py::module_& module) {
   using S = ReplayStatistics;
-  py::class_<S>(module, "ReplayStatistics", "Of all spans of operators of the process.")
+  py::class_<S>(module, "ReplayStatistics", "Counts of all operator spans in this process.")
       .def_readonly("spans", &S::spans)
       .def_readonly("calls", &S::calls)
       .def_readonly("saved", &S::saved)
@@ -43,7 +43,7 @@ void add_replay_statistics(py::module_& module) {
   module.def("replay_statistics", &replay_statistics);
 }
 
-// What Python is told: the counts, how many forwards were not the plan's, and memory.
+// The statistics for Python: the counts, the forwards that did not match the plan, and the memory.
 struct Counts : OffloadStatistics {
   std::int64_t other_forwards = 0;
   OffloadMemory memory = {};
@@ -64,7 +64,7 @@ std::string text_of(const Counts& self) {
 void add_offload_statistics(py::module_& module) {
   using S = OffloadStatistics;
   py::class_<Counts> counts(module, "OffloadStatistics",
-                            "What an Offload counted; bytes throughout.");
+                            "The counts of an Offload. Sizes are in bytes.");
   const auto add = [&](const char* name, std::int64_t S::*count) {
     counts.def_readonly(name, count);
   };
@@ -133,7 +133,7 @@ const std::map<std::string_view, Set>& setters() {
       {"fix_malloc", &set_flag<static_cast<Flag>(&O::fix_malloc)>},
       {"keep_when_full", &set_flag<static_cast<Flag>(&O::keep_when_full)>},
       {"pinned", &set_flag<static_cast<Flag>(&O::pinned)>},
-      {"log", &set_flag<static_cast<Flag>(&O::log)>},
+      {"decisions", &set_flag<static_cast<Flag>(&O::decisions)>},
       {"trace", &set_flag<static_cast<Flag>(&O::trace)>},
       {"other_shapes", &set_other_shapes},
       {"device",
@@ -158,19 +158,19 @@ OffloadOptions options_of(const py::dict& given) {
 }
 
 void add_plan(py::module_& module) {
-  py::class_<Plan>(module, "Plan", "What `ferry plan -o` writes, understood.")
-      .def_static("read", &read_plan, "Of a file.")
+  py::class_<Plan>(module, "Plan", "A plan that `ferry plan -o` wrote.")
+      .def_static("read", &read_plan, "Reads a plan file.")
       .def_static(
           "parse",
           [](const std::string& text, const std::string& file) { return parse_plan(text, file); },
-          "Of a file's text; errors name the file.");
+          "Parses the text of a plan file. Errors name the file.");
 }
 
-// The log's text (formats/decision_log.h), its first line included.
+// Returns the text of the decision log (formats/decision_log.h), with its first line.
 std::string decision_log(PythonOffload& self) {
   const GilReleased released;
   std::string lines = decision_header(self.session().core());
-  for (const Decision& decision : self.session().take_log().decisions) {
+  for (const Decision& decision : self.session().take_decisions()) {
     lines += decision_line(decision);
   }
   return lines;
@@ -211,7 +211,7 @@ void add_offload(py::module_& module) {
              const GilReleased released;
              return self.session().empty();
            })
-      .def("take_log", &decision_log)
+      .def("take_decisions", &decision_log)
       .def("write_trace", [](PythonOffload& self, const std::filesystem::path& path) {
         const GilReleased released;
         self.session().write_trace(path);

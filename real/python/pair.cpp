@@ -27,7 +27,7 @@ using Entry = std::pair<c10::SafePyObject, c10::SafePyObject>;
 
 const std::stack<Entry>& stack() { return DefaultHooks::get_tls_state().stack; }
 
-// From the bottom. std::stack shows its top alone.
+// Returns the entries from the bottom up. std::stack itself gives access to its top only.
 const std::deque<Entry>& entries() {
   struct Opened : std::stack<Entry> {
     static const std::deque<Entry>& of(const std::stack<Entry>& hidden) {
@@ -39,7 +39,7 @@ const std::deque<Entry>& entries() {
 
 PyObject* object_of(const c10::SafePyObject& held) { return held.ptr(getPyInterpreter()); }
 
-// C++ in an object of Python's.
+// A C++ object inside a Python object.
 template <class Content>
 struct Owning {
   PyObject_HEAD Content content;
@@ -73,9 +73,9 @@ struct PairContent {
 };
 using Pair = Owning<PairContent>;
 
-// What a pair packs, where it is called as Python's are.
+// The result of a pair that is called like a Python hook and packs.
 struct PackedContent {
-  std::unique_ptr<SavedInPython> saved;  // none where nobody wants the tensor
+  std::unique_ptr<SavedInPython> saved;  // null if no hooks see the tensor
   at::Tensor tensor;
 };
 using Packed = Owning<PackedContent>;
@@ -112,7 +112,7 @@ PyObject* call(PyObject* self, PyObject* arguments, PyObject*) {
   END_HANDLE_TH_ERRORS
 }
 
-// Python's own, where they are the hooks around a checkpoint of ours.
+// Python's own hooks, if they are around one of Ferry's checkpoints.
 class PythonSaved final : public Saved<at::Tensor> {
  public:
   PythonSaved(c10::SafePyObject unpack, c10::SafePyObject packed)

@@ -1,13 +1,13 @@
-// A pair of ours on Python's own stack of saved-tensor hooks: between Python's pairs and ours the
-// innermost wins, because they are on one stack.
+// Ferry's pairs on Python's stack of saved-tensor hooks. Python's pairs and Ferry's are on one
+// stack, so the innermost one wins.
 //
-//   Python's stack     [ save_on_cpu's | ours ]   <- a node saves a tensor: the top alone sees it
+//   Python's stack     [ save_on_cpu's | ours ]   <- a node saves a tensor: only the top sees it
 //                                        │
 //                                        └ a HookStack: pairs, and what checkpoints find
 //
-// To Python it is an object that can be called, like the functions of any pair: with a tensor it
-// packs, with what that returned it unpacks. Our engine knows it by its type, and calls nothing of
-// Python's.
+// To Python it is a callable object, like the functions of any pair: called with a tensor it packs,
+// called with a packed object it unpacks. Ferry's engine recognises it by its type and calls no
+// Python.
 #pragma once
 
 #include <torch/csrc/utils/pybind.h>
@@ -19,22 +19,22 @@
 
 namespace ferry::real::python {
 
-// Once, before the others.
+// Call it once, before the others.
 void prepare_pairs();
 
-// The caller holds the interpreter's lock. Throws the message of disable_saved_tensors_hooks where
-// hooks are disabled.
-PyObject* push_pair(HookStack<at::Tensor> hooks);  // borrowed: the stack has it
+// Pushes a pair. The caller holds the interpreter's lock. If hooks are disabled, it throws the
+// message of disable_saved_tensors_hooks.
+PyObject* push_pair(HookStack<at::Tensor> hooks);  // borrowed: the stack owns it
 
-// The hooks of the pair on top of Python's stack, where it is ours; needs no lock. Those of a
-// parent process are none.
+// Returns the hooks of the pair on top of Python's stack, or null if that pair is not Ferry's.
+// Needs no lock. A pair of a parent process counts as a pair without hooks.
 const HookStack<at::Tensor>* top_pair();
 
-// A pair may have been closed from below others, or by them.
+// Says if the pair was on top, was below others, or had been removed already.
 enum class Removed : std::uint8_t { kFromTop, kFromBelow, kWasGone };
 Removed remove_pair(PyObject* pair);
 
-// Pops what is above this height of Python's stack; true where nothing was.
+// Removes all pairs above this height of Python's stack. Returns true if there were none.
 bool cut_hooks(std::size_t height);
 
 }  // namespace ferry::real::python

@@ -11,13 +11,13 @@ template <class Slot>
 const PyObject* object_in(const Slot& slot) {
   if constexpr (requires { slot.load_pyobj(); }) {
     return slot.load_pyobj();
-  } else {  // in older versions
+  } else {  // older versions
     return slot._unchecked_untagged_pyobj();
   }
 }
 
-// Without the interpreter's lock: the object is there as long as the tensor, and its class has the
-// bases that it always had.
+// It needs no interpreter lock: the object lives as long as the tensor, and the bases of its class
+// do not change.
 bool is_parameter(const at::Tensor& tensor) {
   const PyObject* const object = object_in(*tensor.unsafeGetTensorImpl()->pyobj_slot());
   return object && PyType_IsSubtype(Py_TYPE(object), parameter_class);

@@ -1,8 +1,8 @@
-// Parameters are kept where they are: they are there anyway.
+// Hooks that keep parameters on their device, where they are anyway.
 //
-// They are known when they are saved, as the torch.nn.Parameter that a node saves, or the one that
-// it saves a view of. Asking the module once would not do: FSDP's forward runs on parameters that
-// are made for it, and frees their memory after.
+// Parameters are recognised when they are saved: the saved tensor is a torch.nn.Parameter or a view
+// of one. Asking the module once is not enough, because the forward of FSDP uses parameters that
+// are made for it, and frees their memory afterwards.
 #pragma once
 
 #include <torch/csrc/utils/pybind.h>
@@ -16,7 +16,7 @@
 
 namespace ferry::real::python {
 
-// The class, once, before the others.
+// Looks up the class. Call it once, before the others.
 void prepare_parameters();
 
 class ExemptParameters final : public Hooks<at::Tensor> {
@@ -31,9 +31,9 @@ class ExemptParameters final : public Hooks<at::Tensor> {
 
   const std::shared_ptr<OffloadSession> session_;
   std::mutex mutex_;
-  // Those that were met. An address is not used again while something refers to it weakly.
+  // The known parameters. An address is not reused while a weak reference to it exists.
   std::unordered_map<const c10::TensorImpl*, Weak> met_;
-  std::size_t look_at_ = 256;  // so many: time to look for those that are gone
+  std::size_t look_at_ = 256;  // at this size, entries of dead parameters are removed
 };
 
 }  // namespace ferry::real::python

@@ -1,6 +1,6 @@
-// What autograd holds for a saved tensor of ours in a Python process.
+// The object that autograd holds for a tensor that Ferry packed in a Python process.
 //
-// Ours run without the interpreter's lock: an autograd.Function saves, and unpacks, with it held.
+// An autograd.Function saves and unpacks with the interpreter's lock. Ferry's hooks run without it.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class SavedInPython final : public torch::autograd::SavedVariableHooks {
   at::Tensor call_unpack_hook() override {
     TORCH_CHECK(
         generation_ == process_generation(),
-        "torch_ferry: a tensor is asked for that the parent process saved before a fork; its "
-        "graph can go backward there alone");
+        "torch_ferry: a tensor was unpacked that the parent process saved before a fork; run this "
+        "backward in the parent process");
     try {
       const GilReleased released;
       return saved_.call_unpack_hook();
@@ -54,7 +54,7 @@ class SavedInPython final : public torch::autograd::SavedVariableHooks {
 
  private:
   union {
-    SavedByPair saved_;  // in a child of the process that packed it, it is left as it is
+    SavedByPair saved_;  // not destroyed in a child of the process that packed it
   };
   const std::uint64_t generation_;
 };

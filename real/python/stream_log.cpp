@@ -12,7 +12,8 @@ namespace ferry::real::python {
 PythonStreamLog::PythonStreamLog(const std::filesystem::path& file, c10::Device device)
     : streams_(std::make_unique<LogStreams>(file, device)), generation_(process_generation()) {}
 
-// What was never closed stays: its thread may be gone, whose keys it would put back.
+// A log that was not closed is leaked. It would restore thread-local state, but its thread may be
+// gone.
 PythonStreamLog::~PythonStreamLog() { static_cast<void>(streams_.release()); }
 
 void PythonStreamLog::close() {

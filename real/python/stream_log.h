@@ -1,4 +1,4 @@
-// The stream log of a `with` block, as Python has it (python/torch_ferry/stream_log.py).
+// The stream log of a Python `with` block (python/torch_ferry/stream_log.py).
 #pragma once
 
 #include <torch/csrc/utils/pybind.h>
@@ -14,15 +14,15 @@ namespace ferry::real::python {
 
 class PythonStreamLog {
  public:
-  // Throws as LogStreams does.
+  // Throws what LogStreams throws.
   PythonStreamLog(const std::filesystem::path& file, c10::Device device);
   PythonStreamLog(const PythonStreamLog&) = delete;
   PythonStreamLog& operator=(const PythonStreamLog&) = delete;
   ~PythonStreamLog();
 
-  // Ends the log, and makes the file appear. Throws std::system_error if it could not be written,
-  // and std::runtime_error on another thread than the one that made this, in a child of its process
-  // or for the second time.
+  // Ends the log and makes the file appear. Throws std::system_error if the file could not be
+  // written. Throws std::runtime_error on another thread than the one that made this, in a child
+  // process, or if it is called twice.
   void close();
 
  private:

@@ -1,5 +1,5 @@
-// The machine's accelerator, if LibTorch supports it and it exists. A LibTorch built for CUDA names
-// CUDA as its accelerator even if there is no device.
+// Returns the machine's accelerator, if LibTorch supports it and there is a device. A LibTorch that
+// was built for CUDA names CUDA even if there is no device.
 #pragma once
 
 #include <ATen/DeviceAccelerator.h>

@@ -1,5 +1,5 @@
-// Converts LibTorch's element types to a program's (formats/program.h), where one exists. One that
-// has no name there becomes one of equal size; flash attention's state on CUDA is of UInt64.
+// Converts LibTorch's element types to those of programs (formats/program.h). A type without a name
+// there becomes one of the same size; on CUDA the state of flash attention is UInt64, for example.
 #pragma once
 
 #include <c10/core/ScalarType.h>

@@ -1,4 +1,4 @@
-// The span of a copy, which a real device reports when the copy is done: for traces.
+// The time span of a copy. A real device reports it when the copy is done, for traces.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace ferry::real {
 
-// The time on the host's steady clock.
+// Returns the time on the host's steady clock, in nanoseconds.
 inline std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -23,11 +23,12 @@ struct Span {
   std::int64_t bytes = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  // Of the bytes on the host: a copy there and the one that brings them back have the same.
+  // The address on the host. A copy to the host and the copy back of its bytes have the same one.
   const void* host = nullptr;
 };
 
-// May be called on any thread, one call at a time; must not throw, and must not call the device.
+// It may be called on any thread, one call at a time. It must not throw, and must not call the
+// device.
 using SpanObserver = std::function<void(const Span&)>;
 
 }  // namespace ferry::real

@@ -1,9 +1,9 @@
-// LibTorch's own streams as a ComputeDevice (shared/seam/device.h): recomputing runs on it, on any
-// accelerator, without linking that one's library.
+// LibTorch's own streams as a ComputeDevice (shared/seam/device.h). Recomputing runs on it on any
+// accelerator, without a library for that accelerator.
 //
 // The current stream is that of the accelerator's current device. Without an accelerator there is
-// one stream, the CPU's, where everything is done when it returns: events are none and hold
-// nothing. Tensors that are not on the accelerator are not this device's.
+// one stream, the CPU's, whose work is done when a call returns; its events are null. Tensors that
+// are not on the accelerator do not belong to this device.
 #pragma once
 
 #include <c10/core/Event.h>
@@ -59,9 +59,9 @@ class TorchCompute : public TorchTensors {
         .recordDataPtrOnStream(storage.data_ptr(), stream);
   }
 
-  // A tensor without a graph is returned itself: code that compares the objects (a saved tensor
-  // with what it is unpacked as) finds the one that was saved. Offloading cannot do so: the program
-  // may point that object at other bytes.
+  // A tensor without a graph is returned as the same object, so code that compares the unpacked
+  // object with the saved one finds them equal. Offloading cannot do this, because the program may
+  // point that object at other bytes.
   static Tensor detach(const Tensor& tensor) {
     return tensor.requires_grad() ? TorchTensors::detach(tensor) : tensor;
   }

@@ -1,5 +1,5 @@
-// Errors in LibTorch's world: each kind of Ferry's is a c10::Error, and a ValueError is LibTorch's
-// as well.
+// Errors for LibTorch programs: each of Ferry's errors is also a c10::Error, and a ValueError is
+// also LibTorch's ValueError.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -17,7 +17,7 @@ class Tensor;
 
 namespace ferry::real {
 
-// LibTorch's exception without the C++ backtrace, whose making takes milliseconds.
+// LibTorch's exception without the C++ backtrace, which takes milliseconds to make.
 template <class Exception>
 class WithoutBacktrace : public Exception {
  public:
@@ -41,7 +41,7 @@ auto torch_error(Kind kind) {
   return make_error<at::Tensor>(std::move(kind));
 }
 
-// shared/seam/error.h says what it does.
+// See shared/seam/error.h.
 template <class... Kinds, class Call>
 decltype(auto) with_torch_errors(Call&& call) {
   return with_errors<at::Tensor, Kinds...>(std::forward<Call>(call));

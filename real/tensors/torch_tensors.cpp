@@ -14,7 +14,7 @@ bool TorchTensors::plain(const Tensor& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   constexpr c10::DispatchKeySet kLazy({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
                                        c10::DispatchKey::ZeroTensor, c10::DispatchKey::Python});
-  // A subclass holds more than its window expresses.
+  // A subclass of TensorImpl holds more than a view expresses.
   return typeid(impl) == typeid(c10::TensorImpl) && !impl.key_set().has_any(kLazy) &&
          tensor.has_storage() && !impl.has_symbolic_sizes_strides() &&
          !c10::impl::cow::is_cow_data_ptr(impl.unsafe_storage().data_ptr());
@@ -43,7 +43,7 @@ Extent TorchTensors::extent(const Layout& layout) {
 }
 
 std::uint64_t TorchTensors::identity(const Version& version) {
-  // The counter is private; the handle is the pointer to it and nothing else.
+  // The counter is private, but the handle is just a pointer to it.
   static_assert(sizeof(Version) == sizeof(void*));
   std::uint64_t address = 0;
   std::memcpy(&address, static_cast<const void*>(&version), sizeof address);

@@ -1,11 +1,12 @@
-// The half of a device that is about tensors and storages: LibTorch's, alike on every device.
+// The calls of a device that concern tensors and storages. They are the same for every device of
+// LibTorch.
 //
-// A storage is a c10::Storage; its identity is the address of its StorageImpl, which a weak
-// reference keeps from being given to another. A version is autograd's own counter.
+// A storage is a c10::Storage. Its identity is the address of its StorageImpl; a weak reference
+// prevents the reuse of that address. A version is autograd's own counter.
 //
-// Only a plain strided tensor whose storage holds its bytes can be copied. Everything else (sparse,
-// nested, quantised, functorch's wrappers, lazy conjugates, copy-on-write storages) is not `plain`:
-// a device reports that such a tensor is not its own, and the core keeps it as it is.
+// Only a plain strided tensor whose storage holds its bytes can be copied. Everything else is not
+// `plain`: sparse, nested, quantised, functorch's wrappers, lazy conjugates, copy-on-write
+// storages. A device reports such a tensor as not its own, and the core keeps it unchanged.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,10 +23,10 @@
 
 namespace ferry::real {
 
-// Everything needed to make a tensor of the same window and kind.
+// Everything needed to make a tensor with the same view and of the same kind.
 struct TorchLayout {
   c10::impl::SizesAndStrides window;  // in elements
-  std::int64_t offset = 0;            // in elements, from the storage's start
+  std::int64_t offset = 0;            // in elements, from the start of the storage
   caffe2::TypeMeta dtype;
   c10::DispatchKeySet keys;
 
@@ -40,7 +41,7 @@ class TorchTensors {
   using Layout = TorchLayout;
   using Version = c10::VariableVersion;
 
-  // None if the tensor has none.
+  // Returns an empty storage if the tensor has none.
   static Storage storage(const Tensor& tensor) {
     return tensor.has_storage() ? tensor.storage() : Storage();
   }

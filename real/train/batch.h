@@ -1,4 +1,4 @@
-// The batch of a step: its input, and the expected output.
+// The batch of a step: its inputs, and the expected outputs.
 #pragma once
 
 #include <torch/types.h>

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t kSchema = 1;
 
-// The default generators that a training draws from: the CPU's, and the device's if it has one.
+// The default generators that a training uses: the CPU's, and that of its device if it has one.
 std::vector<at::Generator> generators(torch::nn::Module& module) {
   std::vector<at::Generator> all = {
       at::globalContext().defaultGenerator(c10::Device(c10::DeviceType::CPU))};
@@ -61,7 +61,7 @@ Json header(const Workload& workload, std::int64_t step, std::string_view archiv
           {"step", step},        {"bytes", archive.size()}, {"digest", digest(archive)}};
 }
 
-// Returns the header's step if all of it matches.
+// Returns the step in the header if everything else in it matches.
 std::int64_t check(const std::string& file, std::string_view line, std::string_view archive,
                    const Workload& workload) {
   const Json json = parse_json(line, file, 1);
@@ -79,7 +79,7 @@ std::int64_t check(const std::string& file, std::string_view line, std::string_v
                                  bytes, archive.size()));
   }
   if (sum != digest(archive)) {
-    throw InputError(file, 0, "damaged: its bytes have another digest than its header says");
+    throw InputError(file, 0, "damaged: the digest of its bytes is not the one in its header");
   }
   Fields saved(training, file, 1);
   const Workload::Identity identity = workload.identity();
@@ -95,14 +95,14 @@ std::int64_t check(const std::string& file, std::string_view line, std::string_v
     const auto same = [&](const auto& each) { return each.first == key; };
     if (std::none_of(identity.begin(), identity.end(), same)) {
       throw InputError(file, 1,
-                       fmt::format("expected the same training: {} was {} and is the default's",
+                       fmt::format("expected the same training: {} was {} and is now the default",
                                    key, saved.text(key)));
     }
   }
   return step;
 }
 
-// Reads everything before it writes: an unreadable archive changes nothing.
+// Reads everything before it changes anything, so an unreadable archive changes nothing.
 void restore(torch::serialize::InputArchive& archive, Workload& workload,
              torch::optim::Optimizer& optimizer) {
   torch::serialize::InputArchive model;

@@ -1,13 +1,13 @@
-// Saves the whole state of a training in a file, and resumes from it, bit for bit.
+// Saves the whole state of a training to a file, and resumes from it with the same bits.
 //
-// N steps are K steps, a save, and in another process a resume and N - K steps: weights and
-// buffers, the optimiser's moments, LibTorch's generators and the step are all there is, for a
-// step's data depend on its number alone (workload.h). The policy is no part of it: a training may
-// go on under another one.
+// N steps give the same result as K steps, a save, and in another process a resume and N - K steps.
+// The state is the weights and buffers, the optimizer's moments, LibTorch's generators and the
+// number of the step; the data of a step depend only on that number (workload.h). The policy is not
+// part of it: a training may continue under another one.
 //
-// The file is one line of JSON (what was trained, the step, the rest's size and digest) and
-// LibTorch's archive. It is written whole or not at all. A file that is foreign, cut short, damaged
-// or of another training is refused before anything is changed, with what is wrong.
+// The file has one line of JSON (the training, the step, the size and digest of the rest) and
+// LibTorch's archive. An error leaves no partial file. If a file is foreign, incomplete, damaged or
+// of another training, an error says what is wrong, and nothing is changed.
 #pragma once
 
 #include <torch/optim/optimizer.h>
@@ -19,7 +19,7 @@
 
 namespace ferry::real::train {
 
-// `step`: the number of steps done. Throws std::system_error if the file cannot be written.
+// `step` is the number of steps done. Throws std::system_error if the file cannot be written.
 void save_state(const std::filesystem::path& file, Workload& workload,
                 torch::optim::Optimizer& optimizer, std::int64_t step);
 

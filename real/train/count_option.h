@@ -1,4 +1,4 @@
-// An option that is a whole number, within bounds.
+// Adds an option whose value is an integer within bounds.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,10 +1,10 @@
-// LibTorch's modes in a training: deterministic algorithms, so that a step's bits depend on the
-// state before it alone. What measures a training sets the same.
+// LibTorch's modes for training. Algorithms are deterministic, so the bits of a step depend only on
+// the state before it. `ferry calibrate` uses the same modes.
 #pragma once
 
 namespace ferry::real::train {
 
-// Applies to the process. Call it before cuBLAS makes its first handle.
+// It affects the whole process. Call it before cuBLAS makes its first handle.
 void be_deterministic();
 
 }  // namespace ferry::real::train

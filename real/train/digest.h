@@ -1,5 +1,5 @@
-// A name for bytes: their checksum, 16 hexadecimal digits. Tells one text from another, and finds
-// what a disk damaged.
+// Returns a checksum of bytes as 16 hexadecimal digits. It distinguishes texts and detects damage
+// on a disk.
 #pragma once
 
 #include <fmt/core.h>

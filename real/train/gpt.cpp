@@ -13,7 +13,7 @@ namespace F = torch::nn::functional;
 
 namespace {
 
-constexpr double kDeviation = 0.02;  // GPT-2's
+constexpr double kDeviation = 0.02;  // that of GPT-2
 
 nn::Linear linear(std::int64_t in, std::int64_t out, double deviation) {
   nn::Linear layer(in, out);
@@ -34,7 +34,7 @@ torch::Tensor embed(nn::Embedding& words, nn::Embedding& positions, const torch:
   return words->forward(tokens) + positions->weight.slice(0, 0, tokens.size(1)).unsqueeze(0);
 }
 
-// The layers of the chain: each holds modules of the model.
+// The layers of the chain. They hold modules of the model.
 
 class EntryImpl : public nn::Module, public SkipLayer {
  public:

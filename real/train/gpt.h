@@ -1,9 +1,9 @@
-// A GPT in LibTorch: tokens to logits, after GPT-2 (Radford et al., 2019).
+// A GPT in LibTorch: from tokens to logits, after GPT-2 (Radford et al., 2019).
 //
-// Pre-norm blocks of causal attention (at::scaled_dot_product_attention, one projection for
-// queries, keys and values) and a GELU MLP of four times the width; learned positions; the head is
-// tied to the embedding, so the embedding's weight gets two gradients. Projections that end a block
-// start smaller by 1/sqrt(2 layers).
+// It has pre-norm blocks with causal attention (at::scaled_dot_product_attention, one projection
+// for queries, keys and values) and a GELU MLP of four times the width, and learned positions. The
+// head is tied to the embedding, so the embedding's weight gets two gradients. The last projection
+// of each block starts smaller by 1/sqrt(2 layers).
 #pragma once
 
 #include <torch/nn.h>
@@ -22,13 +22,13 @@ struct GptOptions {
   std::int64_t heads = 4;
   std::int64_t context = 128;
   double dropout = 0;
-  Segments segments = Segments::kPlain;  // how its blocks run
+  Segments segments = Segments::kPlain;  // which blocks are checkpoints
 };
 
 class GptBlockImpl : public torch::nn::Module {
  public:
   explicit GptBlockImpl(const GptOptions& options);
-  torch::Tensor forward(torch::Tensor x);  // Takes [batch, time, width] and returns the same shape.
+  torch::Tensor forward(torch::Tensor x);  // takes [batch, time, width], returns the same shape
 
  private:
   torch::Tensor attend(const torch::Tensor& x);
@@ -46,14 +46,14 @@ TORCH_MODULE(GptBlock);
 
 class GptImpl : public torch::nn::Module {
  public:
-  // Draws the weights from LibTorch's generator.
+  // Initialises the weights with LibTorch's generator.
   explicit GptImpl(const GptOptions& options);
 
   // Takes int64 [batch, time <= context], returns float32 [batch, time, vocabulary].
   torch::Tensor forward(const torch::Tensor& tokens);
 
-  // The same as a chain, for a pipeline: the embeddings, the blocks, and the head, with these very
-  // parameters. The embedding's weight travels to the head as a skip tensor. Without dropout.
+  // Returns the model as a chain for a pipeline: the embeddings, the blocks and the head, with the
+  // same parameters. A skip tensor carries the embedding's weight to the head. It has no dropout.
   torch::nn::Sequential chain() const;
 
  private:

@@ -19,7 +19,7 @@ namespace ferry::real::train {
 
 namespace {
 
-// How many layers of the chain each stage gets: by their multiplications for a token.
+// Returns the number of layers of the chain in each stage, balanced by multiplications per token.
 std::vector<std::int64_t> balanced(const GptOptions& gpt, std::int64_t stages) {
   const std::int64_t block = 12 * gpt.width * gpt.width + gpt.context * gpt.width;
   std::vector<std::int64_t> costs = {gpt.width};
@@ -29,14 +29,14 @@ std::vector<std::int64_t> balanced(const GptOptions& gpt, std::int64_t stages) {
   return {sizes.begin(), sizes.end()};
 }
 
-// Throws where the plan is not for this training.
+// Throws if the plan is not for this training.
 void require_its_own(const StagedPlan& plan, const Options& options) {
   const auto refuse = [&](const std::string& text) {
     throw InputError(options.plan.string(), 0, text);
   };
   if (plan.program != "gpt") {
     refuse("the plan is for a program called '" + plan.program +
-           "': expected one of a capture of `ferry train gpt`");
+           "': expected a plan for a capture of `ferry train gpt`");
   }
   const auto stages = static_cast<std::int64_t>(plan.stages.size());
   if (stages != options.stages) {
@@ -60,7 +60,7 @@ void require_its_own(const StagedPlan& plan, const Options& options) {
   }
 }
 
-// Of the offloader, as the plan was simulated with.
+// Returns the options of the offloader with which the plan was simulated.
 OffloadOptions planned_offload(const StagedPlan& plan, const Options& options) {
   CoreOptions core;
   try {
@@ -76,11 +76,11 @@ OffloadOptions planned_offload(const StagedPlan& plan, const Options& options) {
   return result.hold(core.hold_bytes);
 }
 
-// Devices and their stages.
+// Sets the devices and their stages.
 void place(PipeOptions& pipe, std::int64_t devices, const Options& options) {
   pipe.devices(std::vector<torch::Device>(static_cast<std::size_t>(devices), device(options)));
   pipe.stages_per_device(options.stages / devices).microbatches(options.microbatches);
-  pipe.preserve_rng_state(false);  // nothing random runs in it
+  pipe.preserve_rng_state(false);  // nothing in it is random
 }
 
 PipeOptions planned(const Options& options) {

@@ -1,8 +1,8 @@
-// A GPT in the stages of a pipeline: those that the options ask for, or a plan of
-// `ferry plan --stages` does.
+// A GPT as a pipeline, with the stages of the options, or with those of a plan of `ferry plan
+// --stages`.
 //
-// The units of a captured GPT are the layers of its chain: what is before the first block, each
-// block, and what is behind the last. So a plan says how many layers each stage has.
+// The units of a captured GPT are the layers of its chain: everything before the first block, each
+// block, and everything after the last. So a plan says how many layers each stage has.
 #pragma once
 
 #include "ferry/pipe.h"
@@ -11,7 +11,7 @@
 
 namespace ferry::real::train {
 
-// Throws InputError for a plan that cannot be read, or is not for this model or these options.
+// Throws InputError if the plan cannot be read, or is not for this model or these options.
 Pipe make_pipe(const Options& options, const Gpt& model);
 
 }  // namespace ferry::real::train

@@ -1,4 +1,4 @@
-// Turns the errors of a program that uses LibTorch into exit codes (exit_code.h) and a line on
+// Converts the errors of a program that uses LibTorch to exit codes (exit_code.h) and a line on
 // stderr.
 #pragma once
 
@@ -7,15 +7,15 @@
 
 namespace ferry::real::train {
 
-// The machine lacks something that the command needs: exit code 7.
+// The machine lacks something that the command needs. Exit code 7.
 class ResourceMissing : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Runs it and returns its exit code, or that of the exception. `command`: the program to ask for
-// help in a message about a wrong command line, such as "ferry train". If the result cannot be
-// written (a full disk, a closed pipe), that is an error, too.
+// Calls `run` and returns its exit code, or that of its exception. `command`, such as "ferry
+// train", is the program to name in a message about a wrong command line. It is also an error if
+// the output cannot be written, as on a full disk or a closed pipe.
 int guarded(const char* command, const std::function<int()>& run);
 
 // Throws ResourceMissing if LibTorch finds no GPU.

@@ -17,7 +17,8 @@ struct Figure {
   std::int64_t size = 0;
 };
 
-// The share of the foreground's colour in a pixel, in 1/256. `dx`, `dy`: from the figure's middle.
+// Returns the fraction of the foreground's colour in a pixel, in 1/256. `dx` and `dy` count from
+// the centre of the figure.
 using Shade = std::int64_t (*)(const Figure& at, std::int64_t dx, std::int64_t dy);
 
 constexpr std::int64_t kFull = 256;
@@ -70,7 +71,7 @@ void draw(Random& random, Shade shade, std::uint8_t* pixels) {
     back[colour] = random.between(20, 110);
     front[colour] = random.between(130, 235);
   }
-  // Draws light on dark as often as dark on light.
+  // Half of the pictures are dark on light.
   if (random.below(2) == 0) std::swap(back, front);
   for (std::size_t colour = 0; colour < 3; ++colour) {
     for (std::int64_t y = 0; y < kImageSide; ++y) {

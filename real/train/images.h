@@ -1,9 +1,9 @@
-// The pictures that a ResNet learns: drawn by the program, 32 x 32 in three colours, ten classes.
+// The pictures for a ResNet. The program draws them: 32 x 32 pixels in three colours, ten classes.
 //
-// Each picture is one figure (a disc, a square, a triangle, a cross, a ring, stripes in two
-// directions, a chessboard, a slope, a glow) of drawn size, place and colours, under noise:
-// learnable in a few dozen steps, and not by its colour or by any one pixel. Everything is drawn by
-// integers (random.h), so a seed names the same pictures on every machine.
+// Each picture has one figure (a disc, a square, a triangle, a cross, a ring, stripes in two
+// directions, a chessboard, a slope, a glow) with random size, position and colours, and noise. A
+// model can learn them in a few dozen steps, but not from the colour or from a single pixel. Only
+// integers are used (random.h), so a seed gives the same pictures on every machine.
 #pragma once
 
 #include <torch/types.h>
@@ -22,11 +22,11 @@ struct Images {
   torch::Tensor labels;  // int64 [count]
 };
 
-// Draws equally many of each class, one class after the other.
+// Draws equally many pictures of each class, one class after the other.
 Images draw_images(std::int64_t count, std::uint64_t seed);
 
-// `input` is float32 [batch, 3, 32, 32] in [-1, 1), `target` int64 [batch]; drawn from
-// (seed, step).
+// Returns a random batch for (seed, step). `input` is float32 [batch, 3, 32, 32] in [-1, 1),
+// `target` is int64 [batch].
 Batch image_batch(const Images& images, std::int64_t batch, std::uint64_t seed, std::int64_t step);
 
 }  // namespace ferry::real::train

@@ -11,9 +11,9 @@ namespace {
 
 constexpr double kDeviation = 0.02;
 constexpr double kEpsilon = 1e-5;    // of the norms
-constexpr double kRotaryBase = 5e5;  // Llama 3's
+constexpr double kRotaryBase = 5e5;  // that of Llama 3
 
-// Draws the weight once. (A Linear draws its own first: seconds for a billion weights.)
+// Initialises a weight once. (A Linear would initialise it twice: seconds for a billion weights.)
 torch::Tensor weight(std::int64_t rows, std::int64_t columns) {
   return torch::empty({rows, columns}).normal_(0, kDeviation);
 }
@@ -29,7 +29,7 @@ torch::Tensor rotary_tables(std::int64_t context, std::int64_t head_width) {
   return torch::stack({angles.cos(), angles.sin()});
 }
 
-// Repeats each head of keys or values for each head of queries that shares it.
+// Repeats each head of keys or values for all heads of queries that share it.
 torch::Tensor repeated(const torch::Tensor& x, std::int64_t times) {
   return x.unsqueeze(2).expand({-1, -1, times, -1, -1}).flatten(1, 2);
 }
@@ -51,7 +51,7 @@ LlamaBlockImpl::LlamaBlockImpl(const LlamaOptions& options, torch::Tensor rotary
   down_ = register_parameter("down", weight(width, options.hidden));
 }
 
-// The two halves of a head are the pairs' first and second numbers.
+// The first half of a head has the first numbers of the pairs, the second half the second ones.
 torch::Tensor LlamaBlockImpl::rotated(const torch::Tensor& x) const {
   const torch::Tensor cosines = rotary_[0].slice(0, 0, x.size(2));
   const torch::Tensor sines = rotary_[1].slice(0, 0, x.size(2));
@@ -68,8 +68,8 @@ torch::Tensor LlamaBlockImpl::attend(const torch::Tensor& x) const {
   const torch::Tensor queries = rotated(by_head(queries_, heads_));
   torch::Tensor keys = rotated(by_head(keys_, kv_heads_));
   torch::Tensor values = by_head(values_, kv_heads_);
-  // LibTorch's kernels accept fewer heads of keys as they are, except for float32 on CUDA: it would
-  // fall back and keep the whole matrix of every head.
+  // LibTorch's kernels accept fewer heads of keys, except for float32 on CUDA. There LibTorch would
+  // fall back to a kernel that keeps the whole matrix of every head.
   const bool repeat = kv_heads_ != heads_ && x.is_cuda() && x.scalar_type() == torch::kFloat;
   if (repeat) {
     keys = repeated(keys, heads_ / kv_heads_);

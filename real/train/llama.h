@@ -1,13 +1,14 @@
-// A Llama in LibTorch: tokens to logits, after Llama 3 (Grattafiori et al., "The Llama 3 Herd of
-// Models", 2024).
+// A Llama in LibTorch: from tokens to logits, after Llama 3 (Grattafiori et al., "The Llama 3 Herd
+// of Models", 2024).
 //
-// Pre-norm blocks without biases: RMSNorm, causal attention in which several heads of queries share
-// one of keys and values, rotary positions, and a SwiGLU MLP. The head is tied to the embedding, or
-// has weights of its own. Every weight starts normal with deviation 0.02, every norm at one.
+// It has pre-norm blocks without biases: RMSNorm, causal attention in which several heads of
+// queries share one head of keys and values, rotary positions, and a SwiGLU MLP. The head is tied
+// to the embedding or has weights of its own. Weights start normally distributed with deviation
+// 0.02, norms at one.
 //
 // The rotary tables are one buffer of the model, which all blocks read. They are computed in
-// float32 and then cast with the module, as the published models do. Not modelled: the scaling of
-// the rotary frequencies by which Llama 3.1 and later see more than 8192 tokens.
+// float32 and then cast with the module, as in the published models. Llama 3.1 and later scale the
+// rotary frequencies to see more than 8192 tokens; this model does not.
 #pragma once
 
 #include <torch/nn.h>
@@ -27,15 +28,15 @@ struct LlamaOptions {
   std::int64_t kv_heads = 2;
   std::int64_t hidden = 384;  // width of the MLP's hidden layer
   std::int64_t context = 128;
-  bool untied = false;                   // the head has weights of its own, not the embedding's
-  Segments segments = Segments::kPlain;  // how its blocks run
+  bool untied = false;                   // the head has weights of its own
+  Segments segments = Segments::kPlain;  // which blocks are checkpoints
 };
 
 class LlamaBlockImpl : public torch::nn::Module {
  public:
-  // `rotary`: float [2, context, width / heads / 2], the cosines and the sines.
+  // `rotary` is float [2, context, width / heads / 2]: the cosines and the sines.
   LlamaBlockImpl(const LlamaOptions& options, torch::Tensor rotary);
-  torch::Tensor forward(torch::Tensor x);  // Takes [batch, time, width] and returns the same shape.
+  torch::Tensor forward(torch::Tensor x);  // takes [batch, time, width], returns the same shape
 
  private:
   torch::Tensor attend(const torch::Tensor& x) const;
@@ -43,7 +44,7 @@ class LlamaBlockImpl : public torch::nn::Module {
 
   std::int64_t heads_;
   std::int64_t kv_heads_;
-  torch::Tensor rotary_;  // the model's buffer: it moves with the model
+  torch::Tensor rotary_;  // the model's buffer, which moves with the model
   torch::Tensor attention_norm_;
   torch::Tensor queries_;
   torch::Tensor keys_;
@@ -58,7 +59,7 @@ TORCH_MODULE(LlamaBlock);
 
 class LlamaImpl : public torch::nn::Module {
  public:
-  // Draws the weights from LibTorch's generator.
+  // Initialises the weights with LibTorch's generator.
   explicit LlamaImpl(const LlamaOptions& options);
 
   // Takes int64 [batch, time <= context], returns [batch, time, vocabulary] in the weights' dtype.
@@ -69,7 +70,7 @@ class LlamaImpl : public torch::nn::Module {
   torch::Tensor tokens_;
   std::vector<LlamaBlock> blocks_;
   torch::Tensor norm_;
-  torch::Tensor head_;  // if tied, the embedding's
+  torch::Tensor head_;  // the embedding's if tied
 };
 TORCH_MODULE(Llama);
 

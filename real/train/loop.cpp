@@ -95,7 +95,7 @@ class Training {
   }
 
   Options options_;
-  LogStreams* log_;  // null: there is none
+  LogStreams* log_;  // null if there is none
   std::unique_ptr<Workload> workload_;
   torch::optim::AdamW optimizer_;
   std::unique_ptr<Policy> policy_;
@@ -118,7 +118,7 @@ int train(const Options& options) {
     capture_step(options);
     return kOk;
   }
-  listen_for_stop_signal("\nferry: stopping after this step; once more to stop at once\n");
+  listen_for_stop_signal("\nferry: stopping after this step; again to stop at once\n");
   if (options.log.empty()) return Training(options, nullptr).run();
   LogStreams log(options.log, device(options));
   const int code = Training(options, &log).run();

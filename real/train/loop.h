@@ -1,15 +1,15 @@
-// The training itself: steps of forward, backward and AdamW, under a policy.
+// The training: steps of forward, backward and AdamW, under a policy.
 //
-// Deterministic algorithms are on, so a step's bits depend on the state before it alone, and every
-// policy computes the same ones. The state is saved between steps only.
+// Algorithms are deterministic. So the bits of a step depend only on the state before it, and every
+// policy gives the same bits. The state is saved only between steps.
 #pragma once
 
 #include "real/train/options.h"
 
 namespace ferry::real::train {
 
-// Returns the exit code: kOk, or kStopped plus the signal. Prints the reports. Throws InputError
-// for bad input, and what LibTorch and the machine throw.
+// Trains and prints the reports. Returns the exit code: kOk, or kStopped plus the signal. Throws
+// InputError for bad input, and what LibTorch and the machine throw.
 int train(const Options& options);
 
 }  // namespace ferry::real::train

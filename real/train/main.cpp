@@ -1,6 +1,6 @@
-// ferry-train: the program behind `ferry train`, since `ferry` itself never links LibTorch.
+// ferry-train: the program behind `ferry train`, because `ferry` itself never links LibTorch.
 //
-// It reads the command line and trains; errors become exit codes (guarded.h).
+// It parses the command line and trains. Errors become exit codes (guarded.h).
 #include <optional>
 
 #include "real/train/exit_code.h"

@@ -13,7 +13,7 @@ namespace ferry::real::train {
 
 namespace {
 
-// Peaks of a device that has a caching allocator, since the last reset.
+// Peaks of a device with a caching allocator, since the last reset.
 struct DevicePeaks {
   std::int64_t allocated_bytes = 0;
   std::int64_t reserved_bytes = 0;

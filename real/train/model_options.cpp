@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t kVocabularyMost = std::int64_t{1} << 24;
 
-// GPT-2's two smaller ones (Radford et al., 2019; `n_layer`, `n_embd`, `n_head`, `n_ctx` and
-// `n_vocab` of their hparams.json).
+// The two smaller shapes of GPT-2 (Radford et al., 2019; `n_layer`, `n_embd`, `n_head`, `n_ctx` and
+// `n_vocab` in hparams.json).
 struct GptPreset {
   const char* name;
   GptOptions shape;
@@ -24,8 +24,8 @@ constexpr std::array kGptPresets = {
     GptPreset{"gpt2-medium",
               {.vocabulary = 50257, .layers = 24, .width = 1024, .heads = 16, .context = 1024}}};
 
-// Llama 3.2 1B (`hidden_size`, `intermediate_size`, … of its config.json): 1,235,814,400 weights.
-// The context is 2048 of the 131072 tokens that it could see.
+// Llama 3.2 1B (`hidden_size`, `intermediate_size`, … in config.json): 1,235,814,400 weights. The
+// context is 2048 of its 131072 tokens.
 struct LlamaPreset {
   const char* name;
   LlamaOptions shape;
@@ -46,12 +46,12 @@ void add_preset(CLI::App& command, TypedModel& typed, const std::vector<std::str
       ->check(CLI::IsMember(names).description(""));
 }
 
-// Adds the options of a model of text.
+// Adds the options of a text model.
 void add_text(CLI::App& command, Options& options, TypedModel& typed) {
   command
       .add_option("--dtype", typed.dtype,
-                  "f32, or bf16: weights, gradients, AdamW's moments and all that is computed but "
-                  "the loss, which is f32")
+                  "f32, or bf16 for weights, gradients, AdamW's moments and all results except the "
+                  "loss")
       ->type_name("NAME")
       ->check(CLI::IsMember({"f32", "bf16"}).description(""))
       ->capture_default_str();
@@ -70,19 +70,19 @@ std::vector<std::string> names(const Presets& presets) {
 
 template <class Shape>
 void add_shape(CLI::App& command, Shape& shape) {
-  count(command, "--layers", shape.layers, 1, 1024, "Blocks");
-  count(command, "--width", shape.width, 1, 1 << 16, "Of a token's vector");
-  count(command, "--heads", shape.heads, 1, 1024, "Of the attention");
-  count(command, "--context", shape.context, 1, 1 << 20, "Bytes that it sees");
+  count(command, "--layers", shape.layers, 1, 1024, "Number of blocks");
+  count(command, "--width", shape.width, 1, 1 << 16, "Size of a token's vector");
+  count(command, "--heads", shape.heads, 1, 1024, "Attention heads");
+  count(command, "--context", shape.context, 1, 1 << 20, "Bytes that the model sees");
   count(command, "--vocabulary", shape.vocabulary, 256, kVocabularyMost,
-        "Rows of the embedding; tokens are bytes, the first 256 of them");
+        "Rows of the embedding; tokens are bytes and use the first 256");
 }
 
 CLI::App* add_gpt(CLI::App& app, Options& options, TypedModel& typed) {
   CLI::App* command = app.add_subcommand("gpt", "A GPT learns text, byte by byte");
-  add_preset(*command, typed, names(kGptPresets), "Shapes: gpt2 or gpt2-medium");
+  add_preset(*command, typed, names(kGptPresets), "The shapes of gpt2 or gpt2-medium");
   add_shape(*command, options.gpt);
-  command->add_option("--dropout", options.gpt.dropout, "The part dropped, 0 to below 1")
+  command->add_option("--dropout", options.gpt.dropout, "The fraction dropped, from 0 to below 1")
       ->type_name("P")
       ->check(CLI::Range(0.0, 0.99))
       ->capture_default_str();
@@ -92,25 +92,28 @@ CLI::App* add_gpt(CLI::App& app, Options& options, TypedModel& typed) {
 
 CLI::App* add_llama(CLI::App& app, Options& options, TypedModel& typed) {
   CLI::App* command = app.add_subcommand("llama", "A Llama learns text, byte by byte");
-  add_preset(*command, typed, names(kLlamaPresets), "Shapes: llama-1b, which is Llama 3.2 1B's");
+  add_preset(*command, typed, names(kLlamaPresets),
+             "The shapes of llama-1b, which is Llama 3.2 1B");
   add_shape(*command, options.llama);
   count(*command, "--kv-heads", options.llama.kv_heads, 1, 1024,
-        "Of keys and values: a divisor of --heads");
-  count(*command, "--hidden", options.llama.hidden, 1, 1 << 20, "Of the MLP");
+        "Heads of keys and values; a divisor of --heads");
+  count(*command, "--hidden", options.llama.hidden, 1, 1 << 20, "Width of the MLP");
   command->add_flag("--untied", options.llama.untied, "The head has weights of its own");
   add_text(*command, options, typed);
   return command;
 }
 
 CLI::App* add_resnet(CLI::App& app, Options& options) {
-  CLI::App* command = app.add_subcommand("resnet", "A ResNet learns pictures that are drawn");
-  count(*command, "--layers", options.resnet.layers, 1, 256, "Basic blocks a stage, of three");
+  CLI::App* command =
+      app.add_subcommand("resnet", "A ResNet learns pictures that the program draws");
+  count(*command, "--layers", options.resnet.layers, 1, 256,
+        "Basic blocks in each of three stages");
   count(*command, "--width", options.resnet.width, 1, 4096, "Channels of the first stage");
-  count(*command, "--images", options.images, 10, 1 << 20, "Pictures to learn");
+  count(*command, "--images", options.images, 10, 1 << 20, "Number of pictures");
   return command;
 }
 
-// Takes the preset's shape where nothing else was typed.
+// Takes the values of the preset, except for options that the user typed.
 template <class Shape>
 void take_shape(const CLI::App& command, Shape& shape, const Shape& preset) {
   const auto take = [&](const char* option, auto member) {
@@ -150,7 +153,7 @@ void check(const Options& options) {
   if (options.model != Model::kLlama) return;
   const LlamaOptions& llama = options.llama;
   if (llama.width % (2 * llama.heads) != 0) {
-    refuse("--width", "expected a multiple of twice --heads: rotary positions turn pairs");
+    refuse("--width", "expected a multiple of twice --heads: rotary positions rotate pairs");
   }
   if (llama.heads % llama.kv_heads != 0) refuse("--kv-heads", "expected a divisor of --heads");
 }

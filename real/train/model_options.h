@@ -1,6 +1,6 @@
-// The commands of `ferry train`, a model each, with the options that are the model's own.
+// The commands of `ferry train`, one for each model, with the options of that model.
 //
-// A preset is a model's shapes under their published name. Options typed beside it win.
+// A preset has the shapes of a published model. Options on the command line override it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,14 +16,14 @@ struct ModelCommands {
   CLI::App* resnet = nullptr;
 };
 
-// As typed.
+// The options as typed.
 struct TypedModel {
   std::string preset;
   std::string dtype = "f32";
 };
 
 ModelCommands add_models(CLI::App& app, Options& options, TypedModel& typed);
-// Call it once the command line is parsed. Throws InputError for shapes that make no sense.
+// Call it after the command line was parsed. Throws InputError for invalid shapes.
 void understand_model(const ModelCommands& commands, Options& options, const TypedModel& typed);
 
 }  // namespace ferry::real::train

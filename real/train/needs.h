@@ -1,4 +1,4 @@
-// An option that makes sense with another one only.
+// Checks options that only make sense together with another option.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace ferry::real::train {
 
-// Throws if `given` was typed without the option that it needs.
+// Throws InputError if `given` was typed without the option that it needs.
 inline void needs(const char* given, bool is_given, bool has, const char* what) {
   if (is_given && !has) throw InputError(given, 0, std::string("expected with ") + what);
 }

@@ -1,7 +1,7 @@
-// The command line, parsed and checked.
+// The command line of `ferry train`, parsed and checked.
 //
-// `ferry train gpt`, `llama` and `resnet` have the same options but for the model's own.
-// Contradictions are refused here, before anything is made, or read but the plan.
+// `ferry train gpt`, `llama` and `resnet` have the same options, except for those of the model.
+// Contradictions are errors here, before anything is made or read (except the plan).
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,11 @@ namespace ferry::real::train {
 
 enum class Model : std::uint8_t { kGpt, kLlama, kResnet };
 
-// Keep: plain LibTorch. Offload: every large enough tensor moves. Checkpoint: every block is
-// recomputed. Budget and mixed: a plan of `ferry plan` decides what moves and what is recomputed;
-// mixed without a plan recomputes every second block, and moves the rest.
-enum class PolicyKind : std::uint8_t { kKeep, kOffload, kCheckpoint, kBudget, kMixed };
+// kKeep is plain LibTorch. kOffload offloads every tensor that is large enough. kCheckpoint
+// recomputes every block. With kOffloadSome and kMixed a plan of `ferry plan` decides what is
+// offloaded and what is recomputed. kMixed without a plan recomputes every second block and
+// offloads the rest.
+enum class PolicyKind : std::uint8_t { kKeep, kOffload, kCheckpoint, kOffloadSome, kMixed };
 
 struct Options {
   Model model = Model::kGpt;
@@ -35,7 +36,7 @@ struct Options {
   std::filesystem::path data;               // empty: the default text
   torch::ScalarType dtype = torch::kFloat;  // dtype of weights, moments and activations
 
-  std::int64_t steps = 50;  // the last step's number: a resumed training counts on
+  std::int64_t steps = 50;  // number of the last step; a resumed training counts on
   std::int64_t seed = 1;
   double learning_rate = 1e-3;
   std::int64_t threads = 0;       // 0: LibTorch's choice
@@ -48,28 +49,28 @@ struct Options {
 
   PolicyKind policy = PolicyKind::kKeep;
   std::filesystem::path plan;
-  std::shared_ptr<const Plan> planned;  // what it says; null: none, or one for stages
+  std::shared_ptr<const Plan> planned;  // the plan; null: none, or one for stages
   std::filesystem::path disk;
   std::optional<std::int64_t> disk_bytes_max;
-  bool keep_when_full = false;  // what the host side has no room for
+  bool keep_when_full = false;  // tensors for which the host has no room
   std::optional<std::int64_t> window;
   std::optional<std::int64_t> prefetch;
   std::optional<std::int64_t> min_bytes;
 
   std::filesystem::path save;
   std::filesystem::path resume;
-  std::int64_t save_every = 0;  // in steps; 0: at the end only
+  std::int64_t save_every = 0;  // in steps; 0: only at the end
 
   bool json = false;
   std::filesystem::path log;        // the stream log
   std::filesystem::path decisions;  // the decision log
   std::filesystem::path trace;
   std::filesystem::path capture;  // record the first step as a program, then stop
-  bool plain = false;             // and no block of it as a checkpoint
+  bool plain = false;             // without checkpoints for its blocks
 };
 
-// None: help or the version was asked for, and printed. Throws CLI::ParseError for unknown
-// arguments and InputError for senseless ones, and for a plan that cannot be read.
+// Returns none if --help or --version was given, and printed. Throws CLI::ParseError for unknown
+// arguments, InputError for invalid ones and for a plan that cannot be read.
 std::optional<Options> parse_options(int argc, const char* const* argv);
 
 const char* name(Model model);

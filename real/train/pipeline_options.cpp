@@ -21,7 +21,7 @@ Kind named(const std::string_view (&names)[N], const std::string& text) {
   throw InputError(option, 0, text);
 }
 
-// A plan has its own.
+// Checks the schedule of the options; a plan has its own.
 void check_schedule(const Options& options) {
   const std::int64_t each = options.stages_per_device;
   if (options.stages % each != 0) {
@@ -35,7 +35,7 @@ void check_schedule(const Options& options) {
                        devices, options.stages, devices));
   }
   if (options.cuda && devices > 1) {
-    refuse("--stages", "expected on one GPU to be as many as --stages-per-device");
+    refuse("--stages", "expected as many as --stages-per-device on one GPU");
   }
 }
 
@@ -45,7 +45,7 @@ void check(const Options& options) {
                                          options.batch, options.microbatches));
   }
   needs("--capture", !options.capture.empty(), options.microbatches == 1,
-        "--microbatches 1: a program is one micro-batch's (make --batch smaller)");
+        "--microbatches 1: a program has one micro-batch (make --batch smaller)");
   if (options.stages == 0) return;
   const std::int64_t layers = options.gpt.layers + 2;
   if (options.stages > layers) {
@@ -54,10 +54,10 @@ void check(const Options& options) {
   }
   if (options.gpt.dropout > 0) {
     refuse("--dropout",
-           "expected none with --stages: their threads would draw random numbers "
-           "from one generator in no order");
+           "expected none with --stages: the threads of the stages would use one "
+           "random generator in no order");
   }
-  const char* single = "no --stages: it is one thread's";
+  const char* single = "no --stages: it supports one thread only";
   needs("--capture", !options.capture.empty(), false, single);
   needs("--trace", !options.trace.empty(), false, single);
   if (options.plan.empty()) check_schedule(options);
@@ -67,7 +67,8 @@ void check(const Options& options) {
 
 void add_pipeline_options(CLI::App& command, Options& options, TypedPipeline& typed) {
   command
-      .add_option("--stages", options.stages, "Of a pipeline, a thread for each device; 0: none")
+      .add_option("--stages", options.stages,
+                  "Number of pipeline stages, with a thread for each device; 0: no pipeline")
       ->type_name("N")
       ->check(CLI::Range(0, 1026))
       ->capture_default_str();
@@ -76,12 +77,12 @@ void add_pipeline_options(CLI::App& command, Options& options, TypedPipeline& ty
       ->check(CLI::IsMember({"gpipe", "1f1b", "interleaved"}).description(""));
   command
       .add_option("--pipe-checkpoint", typed.checkpoint,
-                  "Micro-batches that run again: always, except_last or never (the default)")
+                  "Micro-batches to recompute: always, except_last or never (the default)")
       ->type_name("WHICH")
       ->check(CLI::IsMember({"always", "except_last", "never"}).description(""));
   command
       .add_option("--stages-per-device", typed.stages_per_device,
-                  "With --schedule interleaved (default: 2)")
+                  "Stages on each device, with --schedule interleaved (default: 2)")
       ->type_name("N")
       ->check(CLI::Range(1, 1026));
 }

@@ -1,4 +1,4 @@
-// The options of a training in micro-batches and in stages.
+// The options of a training with micro-batches and pipeline stages.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +9,7 @@
 
 namespace ferry::real::train {
 
-// As typed.
+// The options as typed.
 struct TypedPipeline {
   std::string schedule;
   std::string checkpoint;
@@ -17,7 +17,7 @@ struct TypedPipeline {
 };
 
 void add_pipeline_options(CLI::App& command, Options& options, TypedPipeline& typed);
-// Call it once the other options are understood. Throws InputError for senseless values.
+// Call it after the other options were checked. Throws InputError for invalid values.
 void understand_pipeline(Options& options, const TypedPipeline& typed);
 
 }  // namespace ferry::real::train

@@ -17,7 +17,7 @@ OffloadOptions offload_options(const Options& options) {
   OffloadOptions result;
   result.device(device(options)).disk(options.disk);
   result.keep_when_full(options.keep_when_full);
-  result.log(!options.decisions.empty()).trace(!options.trace.empty());
+  result.decisions(!options.decisions.empty()).trace(!options.trace.empty());
   result.warn([](const std::string& text) { fmt::print(stderr, "ferry: {}\n", text); });
   if (options.disk_bytes_max) result.disk_bytes_max(*options.disk_bytes_max);
   if (options.window) result.window(*options.window);
@@ -65,7 +65,7 @@ std::int64_t Policy::end_step() {
 void Policy::write_decisions(Moving& moving) {
   if (!moving.decisions) return;
   std::string lines;
-  for (const Decision& decision : moving.offload.take_log().decisions) {
+  for (const Decision& decision : moving.offload.take_decisions()) {
     lines += decision_line(decision);
   }
   moving.decisions->write(lines);

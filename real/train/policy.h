@@ -1,16 +1,16 @@
-// A policy: handles the tensors that autograd saves, a step at a time.
+// A policy handles the tensors that autograd saves in each step:
 //
-//   keep            nothing of Ferry's: plain LibTorch, the measure for the others
-//   checkpoint      none either: the model's blocks are checkpoints
-//   offload         ferry::OffloadGuard: whatever is large enough moves
-//   budget, mixed   the same, by a plan, which also says which blocks are recomputed
+//   keep                 nothing: plain LibTorch, the reference for the others
+//   checkpoint           nothing either: the blocks of the model are checkpoints
+//   offload              ferry::OffloadGuard offloads every tensor that is large enough
+//   offload-some, mixed  the same, by a plan, which also says which blocks are recomputed
 //
-// The stages of a pipeline that is trained by a plan of its own have each their policy, and what
-// moves there is moved by the pipeline: then this reports it, and guards nothing.
+// If a pipeline is trained by a plan, each stage has its own policy, and the pipeline itself
+// offloads. This class then only reports it, and makes no guards.
 //
-// The decision log is written as it comes, a line a decision, and both it and the trace appear when
-// the training ends, whole or not at all. Of a pipeline's plan each device that moves something
-// has a log, FILE.0 that of device 0.
+// The decision log gets one line per decision during the training. The log and the trace appear
+// when the training ends, and an error leaves no partial file. With a pipeline's plan each device
+// that offloads has a log: FILE.0 is that of device 0.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace ferry::real::train {
 
 class Workload;
 
-// Of all that the options say; a plan's are its own.
+// Returns the offload options of the command line. A plan has its own.
 OffloadOptions offload_options(const Options& options);
 
 class Policy {
@@ -34,10 +34,10 @@ class Policy {
   // Throws InputError if the plan cannot be read, and what ferry::Offload throws.
   Policy(const Options& options, Workload& workload);
 
-  // Lives around one forward and its backward; null if there is nothing to guard.
+  // Returns a guard for one forward and its backward; null if nothing is to be guarded.
   std::unique_ptr<OffloadGuard> guard();
 
-  // Call after a step: takes the decisions, and returns the bytes that it moved, both ways.
+  // Call it after a step. It takes the decisions, and returns the bytes copied in both directions.
   std::int64_t end_step();
 
   // Writes the decision log and the trace. Call it once.
@@ -46,13 +46,13 @@ class Policy {
  private:
   struct Moving {
     Offload offload;
-    std::unique_ptr<AtomicFile> decisions;  // none: they are not asked for
+    std::unique_ptr<AtomicFile> decisions;  // null if no log was requested
   };
   void add(Offload offload, const std::filesystem::path& decisions);
   static void write_decisions(Moving& moving);
 
   std::vector<Moving> moving_;
-  bool guards_ = false;  // the only one
+  bool guards_ = false;  // then moving_ has one element
   std::filesystem::path trace_;
   std::int64_t moved_bytes_ = 0;
 };

@@ -1,9 +1,10 @@
 // The program's own random integers: SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom
-// Number Generators", 2014). A stream is named by its seed and a number, so that what the step 17
-// reads depends on nothing that was drawn before: a resumed training reads what a whole one would.
+// Number Generators", 2014). A stream is identified by its seed and a number, so what a step reads
+// does not depend on earlier numbers: a resumed training reads the same data as an uninterrupted
+// one.
 //
-// The same numbers on every machine and with every standard library. LibTorch's own generators
-// serve the initial weights and dropout.
+// The numbers are the same on every machine and with every standard library. LibTorch's own
+// generators are used for the initial weights and dropout.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ class Random {
 
   std::uint64_t next() { return spread_bits(state_ += kStride); }
 
-  // 0 to n - 1; n is at least 1 and far below 2^32, so the bias is nothing.
+  // Returns 0 to n - 1. n is at least 1 and far below 2^32, so the bias is negligible.
   std::int64_t below(std::int64_t n) {
     return static_cast<std::int64_t>((next() >> 32) * static_cast<std::uint64_t>(n) >> 32);
   }

@@ -44,7 +44,7 @@ void Reporter::step(const StepReport& report) {
   most_.moved_bytes = std::max(most_.moved_bytes, report.moved_bytes);
   if (options_.json) {
     fmt::print("{}\n", to_json(report));
-    std::fflush(stdout);  // so that readers get each line at once
+    std::fflush(stdout);  // readers then get each line at once
   }
   if (bar_) draw(report);
 }
@@ -84,7 +84,7 @@ void Reporter::summary(const std::string& ending) {
         format_bytes(most_.moved_bytes));
   }
   if (!ending.empty()) line += "; " + ending;
-  // If stdout is for machines, people read stderr.
+  // If stdout is for programs, people read stderr.
   fmt::print(options_.json ? stderr : stdout, "{}\n", line);
 }
 

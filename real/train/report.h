@@ -1,8 +1,8 @@
-// Reports a training to the user: lines for machines, or a progress bar and a summary.
+// Reports a training to the user: JSON lines for programs, or a progress bar and a summary.
 //
-// stdout is the result: with --json a line a step, else one line at the end. Anything else goes to
-// stderr; the progress bar only where that is a terminal, without colour under NO_COLOR. A loss is
-// printed with as many digits as tell its bits from any other's.
+// stdout has the result: with --json one line per step, otherwise one line at the end. Everything
+// else goes to stderr. The progress bar is shown only on a terminal, without colour if NO_COLOR is
+// set. A loss is printed with enough digits to determine its bits.
 #pragma once
 
 #include <chrono>
@@ -15,17 +15,17 @@
 namespace ferry::real::train {
 
 struct StepReport {
-  std::int64_t step = 0;  // 1 is the first
+  std::int64_t step = 0;  // the first is 1
   float loss = 0;
   double seconds = 0;
-  double forward_backward_seconds = 0;  // the part before the optimizer
-  std::int64_t peak_bytes = 0;          // peak of the device tier
-  std::int64_t reserved_bytes = 0;      // held by its caching allocator; 0 on a CPU
+  double forward_backward_seconds = 0;  // time before the optimizer
+  std::int64_t peak_bytes = 0;          // peak of the device's live bytes
+  std::int64_t reserved_bytes = 0;      // held by the caching allocator; 0 on a CPU
   std::int64_t rss_bytes = 0;           // peak resident size of the process
   std::int64_t moved_bytes = 0;         // bytes to the host and back
 };
 
-// One line, without its end. A loss that is NaN or infinite is null.
+// Returns one line, without its end. A loss that is NaN or infinite becomes null.
 std::string to_json(const StepReport& report);
 
 class Reporter {
@@ -33,9 +33,9 @@ class Reporter {
   Reporter(const Options& options, const Workload& workload);
 
   void step(const StepReport& report);
-  // How the training ended: "stopped by SIGINT", "saved to FILE", …; may be empty.
+  // `ending` says how the training ended: "stopped by SIGINT", "saved to FILE", …; it may be empty.
   void summary(const std::string& ending);
-  // Ends the progress bar's line; call it before other output to stderr.
+  // Removes the line of the progress bar. Call it before other output to stderr.
   void clear();
 
  private:
@@ -50,7 +50,7 @@ class Reporter {
   std::int64_t steps_ = 0;
   float first_loss_ = 0;
   StepReport last_;
-  StepReport most_;  // bytes: the largest of any step; seconds: the sum over all steps
+  StepReport most_;  // bytes: the largest of any step; seconds: the sum of all steps
 };
 
 }  // namespace ferry::real::train

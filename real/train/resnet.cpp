@@ -16,7 +16,7 @@ nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t side, std::int64
   return layer;
 }
 
-// The running statistics count each batch once, however often a block runs again.
+// Updates the running statistics once per batch, even if the block is recomputed.
 torch::Tensor normalized(nn::BatchNorm2d& norm, const torch::Tensor& x) {
   if (!ferry::is_recomputing()) return norm->forward(x);
   return torch::batch_norm(x, norm->weight, norm->bias, norm->running_mean.clone(),

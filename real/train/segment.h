@@ -1,4 +1,4 @@
-// The blocks of a model, as calls that a policy or a plan can recompute.
+// Runs the blocks of a model, as checkpoints or not. A policy or a plan can recompute checkpoints.
 #pragma once
 
 #include <torch/types.h>
@@ -10,8 +10,8 @@
 
 namespace ferry::real::train {
 
-// Plain: LibTorch's own calls. All: each block is a checkpoint (under a plan: as it decides).
-// Alternate: every second one is.
+// kPlain: no block is a checkpoint. kAll: each one is (with a plan, the plan decides). kAlternate:
+// every second one is.
 enum class Segments : std::uint8_t { kPlain, kAll, kAlternate };
 
 template <class Block>

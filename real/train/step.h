@@ -1,4 +1,4 @@
-// One step's forward and backward: at once, micro-batch by micro-batch, or in a pipeline's stages.
+// Forward and backward of one step: at once, by micro-batches, or in the stages of a pipeline.
 #pragma once
 
 #include <torch/types.h>
@@ -12,8 +12,8 @@ namespace ferry::real::train {
 class Policy;
 class Workload;
 
-// Accumulates gradients, and returns the loss without its graph: the mean over micro-batches. The
-// policy guards each micro-batch by itself, or in stages all of them together. `microbatches` must
+// Accumulates gradients and returns the mean loss of the micro-batches, without graph. The policy
+// guards each micro-batch by itself, or with stages all of them together. `microbatches` must
 // divide the batch.
 torch::Tensor forward_and_backward(Workload& workload, Policy& policy, const Batch& batch,
                                    std::int64_t microbatches);

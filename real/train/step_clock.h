@@ -1,9 +1,9 @@
-// Measures a step, and its part before the optimizer: forward and backward.
+// Measures the time of a step, and of forward and backward in it.
 //
-// On the CPU a call that returned is done, so the host's clock is used. On an accelerator two
-// events of LibTorch's stand on the current stream, which was idle before the first; they are read
-// when the step is over, so nothing waits for the backward alone. Copies that nobody waits for are
-// in neither time.
+// On the CPU a call is done when it returns, so the host's clock is used. On an accelerator two
+// LibTorch events are recorded on the current stream, which is idle before the first. They are read
+// when the step is over, so nothing waits for backward alone. Copies that nothing waits for are in
+// neither time.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -16,11 +16,11 @@ namespace ferry::real::train {
 
 class StepClock {
  public:
-  // Begins a step: the device must be idle.
+  // Begins a step. The device must be idle.
   explicit StepClock(c10::Device device);
   void backward_issued();
 
-  // Call it when the step is over, on the device as well.
+  // Call these when the step is over, on the device too.
   double seconds() const;
   double forward_backward_seconds() const;
 

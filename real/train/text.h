@@ -1,12 +1,11 @@
-// The text that a GPT learns: files of a folder, byte by byte.
+// The text that a GPT or Llama learns: the files of a folder, byte by byte.
 //
-// Every text file below the folder (sources, documents, settings: by the ending of its name), in
-// the order of the paths, one after the other. Hidden entries, build folders (they have a
-// CMakeCache.txt) and links are passed over. The vocabulary is the 256 bytes, so nothing is lost
-// and no tokeniser is needed.
+// It takes every text file below the folder (sources, documents, settings, by their extension), in
+// the order of their paths. It skips hidden entries, build folders (which have a CMakeCache.txt)
+// and links. The vocabulary is the 256 bytes, so nothing is lost and there is no tokenizer.
 //
-// Batches are windows at places drawn from (seed, step): equal on every machine, and a step's batch
-// does not depend on the steps before it.
+// A batch has windows at random positions for (seed, step). They are the same on every machine, and
+// do not depend on earlier steps.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +21,15 @@ struct Text {
   std::int64_t files = 0;
 };
 
-// The folder of the default text, a novel: ../share/ferry/text beside the running program, or
-// real/train/text of the source tree. Empty if neither exists.
+// Returns the folder of the default text, a novel: ../share/ferry/text beside the running program,
+// or real/train/text in the source tree. Empty if neither exists.
 std::filesystem::path default_text_folder();
 
 // Throws InputError if the folder does not exist, or has fewer than `min_bytes` bytes of text.
-// Reads 64 MiB at most.
+// Reads at most 64 MiB.
 Text read_text(const std::filesystem::path& folder, std::int64_t min_bytes);
 
-// `input` and `target` are int64 [batch, context]; the target is the input, one byte later.
+// `input` and `target` are int64 [batch, context]. The target is the input, one byte later.
 Batch text_batch(const Text& text, std::int64_t batch, std::int64_t context, std::uint64_t seed,
                  std::int64_t step);
 

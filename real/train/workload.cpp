@@ -26,8 +26,8 @@ void add_common(Workload::Identity& identity, const Options& options) {
   identity.emplace_back("--seed", fmt::format("{}", options.seed));
   identity.emplace_back("--lr", fmt::format("{}", options.learning_rate));
   identity.emplace_back("--device", options.cuda ? "cuda" : "cpu");
-  // Micro-batches add up their gradients in another order. A pipeline does the same.
-  // By the name that the option had when the first states were written.
+  // Micro-batches, also in a pipeline, add up gradients in another order, so their number counts.
+  // Its key is the name that the option had when the first states were written.
   if (options.microbatches > 1) {
     identity.emplace_back("--chunks", fmt::format("{}", options.microbatches));
   }
@@ -51,13 +51,13 @@ class TextWorkload : public Workload {
   std::int64_t items_per_step() const override { return options_.batch * context_; }
 
  protected:
-  // Computed in float32, whatever the model's dtype.
+  // It is computed in float32, whatever the dtype of the model.
   static torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target) {
     return F::cross_entropy(logits.flatten(0, 1).to(torch::kFloat), target.flatten());
   }
   void move(torch::nn::Module& model) const { model.to(device(options_), options_.dtype); }
-  // Adds the options beside the model's shape. An option at the value that held before it existed
-  // is left out, so that states saved then still fit.
+  // Adds the options that are not the model's shape. An option is left out if it has the value that
+  // was fixed before the option existed, so that old states still match.
   void add_text(Identity& identity, std::int64_t vocabulary) const {
     identity.emplace_back("--context", fmt::format("{}", context_));
     if (vocabulary != 256) identity.emplace_back("--vocabulary", fmt::format("{}", vocabulary));

@@ -1,7 +1,7 @@
-// A workload: a model and its data, behind one interface.
+// A workload: a model and its data, with one interface.
 //
-// A batch depends on the seed and the step's number only; a loss on the batch, the weights and
-// LibTorch's generators (dropout) only.
+// A batch depends only on the seed and the number of the step. A loss depends only on the batch,
+// the weights and LibTorch's generators (dropout).
 #pragma once
 
 #include <torch/nn.h>
@@ -24,30 +24,30 @@ class Workload {
  public:
   virtual ~Workload() = default;
   virtual torch::nn::Module& module() = 0;
-  // The step's batch, on the device.
+  // Returns the batch of the step, on the device.
   virtual Batch batch(std::int64_t step) = 0;
-  // A scalar that has its graph.
+  // Returns the loss, a scalar with its graph.
   virtual torch::Tensor loss(const Batch& batch) = 0;
-  // Runs forward and backward of all micro-batches, in stages; returns the mean of their losses,
-  // without its graph. Only if the options ask for a pipeline.
+  // Runs forward and backward of all micro-batches in stages, and returns the mean of their losses,
+  // without graph. Call it only if is_pipelined().
   virtual bool is_pipelined() const { return false; }
   virtual torch::Tensor pipelined_step(const Batch& batch);
-  // By device, what the stages of a plan that offload move with.
+  // Returns, by device, the Offload of the stages that offload by a plan.
   virtual std::map<std::size_t, Offload> stage_offloads() const { return {}; }
 
-  // The unit of progress, such as "tokens", and the number in a step.
+  // The unit of progress, such as "tokens", and how many a step has.
   virtual const char* items() const = 0;
   virtual std::int64_t items_per_step() const = 0;
 
-  // The options that decide which bits a training computes, by name; a resumed training must agree
-  // in them. (LibTorch's threads are left out, though LibTorch promises nothing across their
-  // number.)
+  // The options that determine the bits of a training, by name. A resumed training must have the
+  // same ones. The number of LibTorch's threads is left out, although LibTorch does not promise
+  // equal bits for different numbers.
   using Identity = std::vector<std::pair<std::string, std::string>>;
   virtual Identity identity() const = 0;
 };
 
-// Reads or draws the data and makes the model, with weights from the seed, on the device. Seeds
-// LibTorch's generators. Throws InputError if there is no text.
+// Reads or generates the data and makes the model on the device, with weights from the seed. It
+// seeds LibTorch's generators. Throws InputError if there is no text.
 std::unique_ptr<Workload> make_workload(const Options& options);
 
 c10::Device device(const Options& options);

@@ -1,4 +1,4 @@
-"""Offload, a plan that is carried out and a checkpoint have the plain run's bits: DEVICE."""
+"""Checks that offload, an executed plan and a checkpoint give the bits of a plain run: DEVICE."""
 
 import sys
 
@@ -34,7 +34,7 @@ def gradients(guard, forward=model):
 
 plain = gradients(ferry.no_offload())
 plan = ferry.plan(model, x, loss_fn, card="a100", policies=["offload"])
-for offload in (ferry.offload(window=0), ferry.run(plan)):
+for offload in (ferry.offload(window=0), ferry.execute(plan)):
     assert all(map(torch.equal, plain, gradients(offload))), "other gradients"
     assert offload.statistics().offloaded_bytes > 0 and offload.empty(), offload
 assert all(map(torch.equal, plain, gradients(ferry.no_offload(), checkpointed))), "checkpoint"

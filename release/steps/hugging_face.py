@@ -1,4 +1,4 @@
-"""A model of Hugging Face's, for torch_ferry.capture."""
+"""Makes a model of Hugging Face, for torch_ferry.capture."""
 
 import torch
 import transformers

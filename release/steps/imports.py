@@ -1,4 +1,4 @@
-"""What `import torch_ferry` adds to `import torch`, in ms."""
+"""Prints how much time `import torch_ferry` adds to `import torch`, in ms."""
 
 import time
 

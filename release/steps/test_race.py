@@ -1,4 +1,4 @@
-"""Two tests that pass by themselves; `pytest --ferry` finds that the first one races."""
+"""Two tests that pass in plain pytest. `pytest --ferry` finds that the first one has a race."""
 
 import torch
 

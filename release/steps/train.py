@@ -1,4 +1,4 @@
-"""A training step, on a device whose name is given; prints a digest of the gradients' bits."""
+"""Runs training steps on the device of argument 1, and prints a digest of the gradients' bits."""
 
 import hashlib
 import sys

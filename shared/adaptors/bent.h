@@ -1,6 +1,7 @@
-// A device that takes one step wrongly: the mutants of the core.
+// A device that takes one step in a wrong way. With it the core becomes a mutant.
 //
-// A mutant is a step and a bend. Which bends apply to a step follows from what the step does:
+// A mutant is a step and a bend, the kind of fault. Which bends apply to a step depends on its
+// kind:
 //
 //            drop                other stream            delay                stale
 //   record   never recorded      of another stream       -                    the record before
@@ -11,9 +12,8 @@
 //            (host return)       (reload allocate)
 //   user     -                   -                    -                    the first one seen
 //                                                                          is the current stream
-//
-// (A record cannot come late: its event is needed at once. A copy's event may be stale: that is its
-// record's mutant.) The decisions that are not calls are mutated by shared/seam/rules.h.
+// A record cannot come late, because its event is needed at once. A copy's event may be stale: that
+// is the mutant of its record. shared/seam/rules.h mutates the decisions that are not calls.
 #pragma once
 
 #include <array>
@@ -49,7 +49,7 @@ constexpr bool applies(Mutation mutation) {
     case StepKind::kWait:
       return true;
     case StepKind::kCopy:
-      // A transfer returns the tensor that it makes, so it can be neither dropped nor late.
+      // A transfer returns the tensor that it makes, so it can neither be dropped nor come late.
       if (mutation.step == Step::kReceive) return mutation.bend == Bend::kOtherStream;
       return mutation.bend != Bend::kStale;
     case StepKind::kUse:
@@ -90,7 +90,7 @@ class Bent : public Forward<D> {
     const Stream on = is(step, Bend::kOtherStream) ? other(stream) : stream;
     const Event event = Base::record(step, on);
     catch_up();
-    // Holding an event keeps its number from being reused, so only this mutant holds one.
+    // Holding an event prevents the reuse of its number, so only this mutant holds one.
     if (!state_->mutation || state_->mutation->bend != Bend::kStale) return event;
     const Event before = put_latest(on, event);
     return is(step, Bend::kStale) ? before : event;
@@ -122,7 +122,7 @@ class Bent : public Forward<D> {
     return Base::transfer(step, tensor, to, stream);
   }
   void release_host(Step step, HostBuffer&& host, std::span<const Event> events) noexcept {
-    catch_up();  // a postponed copy still needs the buffer
+    catch_up();  // A postponed copy still needs the buffer.
     if (is(step, Bend::kDrop)) events = {};
     Base::release_host(step, std::move(host), events);
   }
@@ -149,9 +149,9 @@ class Bent : public Forward<D> {
  private:
   struct State {
     std::optional<Mutation> mutation;
-    std::vector<std::pair<Stream, Event>> latest;  // record on each stream
+    std::vector<std::pair<Stream, Event>> latest;  // latest record on each stream
     Event waited;
-    std::optional<Stream> first;  // the stream that was current when it was first asked for
+    std::optional<Stream> first;  // the stream that was current at the first call
     std::function<void()> late;
   };
 
@@ -159,7 +159,7 @@ class Bent : public Forward<D> {
     return state_->mutation && state_->mutation->step == step && state_->mutation->bend == bend;
   }
 
-  // Picks another stream: a lane for a compute stream, the other lane (or compute) for a lane.
+  // Returns another stream: a lane for a compute stream, the other lane (or compute) for a lane.
   Stream other(const Stream& stream) {
     const Stream out = this->lane(Lane::kDeviceToHost);
     const Stream back = this->lane(Lane::kHostToDevice);
@@ -167,7 +167,7 @@ class Bent : public Forward<D> {
     return out;
   }
 
-  // Returns the previous latest event, if there was one.
+  // Returns the previous event of the stream, or a default one.
   Event put_latest(const Stream& stream, const Event& event) {
     for (auto& [on, known] : state_->latest) {
       if (on == stream) return std::exchange(known, event);
@@ -186,7 +186,7 @@ class Bent : public Forward<D> {
     }
   }
 
-  // Runs `late` after the next record or copy; the buffers of a postponed copy live until then.
+  // Runs `late` after the next record or copy. The buffers of a postponed copy live until then.
   void postpone(std::function<void()>&& late) {
     catch_up();
     state_->late = std::move(late);

@@ -1,7 +1,7 @@
-// The base of every adaptor: a device that hands each call to another one.
+// The base of every adaptor: a device that passes each call to another device.
 //
 // An adaptor shadows the calls that it changes. It is a handle like any device: copies share their
-// state, and it may stand on another adaptor.
+// state. Adaptors can be nested.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class Forward {
     upstream_.reload(step, host, storage, stream);
   }
 
-  // Exists only where the device belongs to a pipeline.
+  // These exist only if the device belongs to a pipeline.
   Stream compute_stream() requires PipelineDevice<D> { return upstream_.compute_stream(); }
   Stream transfer_stream(std::uint32_t microbatch) requires PipelineDevice<D> {
     return upstream_.transfer_stream(microbatch);
@@ -71,7 +71,7 @@ class Forward {
     return upstream_.transfer(step, tensor, to.upstream_, stream);
   }
 
-  // Exists only where the device can replay (shared/replay/recording.h).
+  // These exist only if the device can replay (shared/replay/recording.h).
   bool plain(const Tensor& tensor) requires requires(D device) { device.plain(tensor); }
   { return upstream_.plain(tensor); }
   bool dense(const Tensor& tensor) requires requires(D device) { device.dense(tensor); }

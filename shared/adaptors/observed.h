@@ -1,8 +1,8 @@
-// Watches a device: it tells an observer before each call that names a step; the call throws what
-// the observer throws.
+// Watches a device: an observer is called before each call that names a step. If the observer
+// throws, the call throws the same error.
 //
-// Three uses, a few lines each: Logged hands every call to a sink, Counted counts calls and bytes
-// by step, Faulty fails the n-th call of a step.
+// There are three observers: Logged passes every call to a sink, Counted counts calls and bytes by
+// step, and Faulty makes the n-th call of a step fail.
 #pragma once
 
 #include <array>
@@ -118,12 +118,12 @@ class InjectedFault : public std::runtime_error {
 
 class FaultPoint {
  public:
-  // Fails call number `nth` (from 0) of `step`, once.
+  // Call number `nth` (from 0) of `step` fails, once.
   FaultPoint(Step step, std::int64_t nth)
       : fails_([step, nth](Step at) mutable { return at == step && nth-- == 0; }) {
     invariant(nth >= 0, "calls that may fail are counted from 0", step);
   }
-  // Asks `fails` at every call.
+  // Every call for which `fails` returns true fails.
   explicit FaultPoint(std::function<bool(Step)> fails) : fails_(std::move(fails)) {}
   void on(const DeviceCall& call) {
     if (!fails_(call.step)) return;

@@ -1,8 +1,7 @@
-// One call of a checkpointed function, with everything needed to run it again as it first ran.
-//
-// That is the function and its inputs, which are saved under the hooks around it; its stream; the
-// ambient state, with the generators'; the skip tensors that it popped; and the user's contexts.
-// None of it changes once forward has begun, so there is no lock.
+// One call of a checkpointed function, with everything that its recompute needs: the function; its
+// inputs, which are saved under the hooks around the call; the stream; the ambient state and random
+// generators; the skip tensors that it popped; and the contexts of the user. Nothing of it changes
+// after forward has begun, so there is no lock.
 #pragma once
 
 #include <functional>
@@ -32,7 +31,8 @@ class CheckpointCall {
   // Runs the function on these inputs and drops its outputs.
   using Function = std::function<void(std::vector<Value>)>;
 
-  // Saves the inputs under the hooks in force: construct it before pushing the checkpoint's own.
+  // The constructor saves the inputs under the hooks that are installed, so construct the call
+  // before you push the hooks of the checkpoint.
   CheckpointCall(std::shared_ptr<State> state, const std::vector<Value>& inputs, Function function,
                  CoreCheckpointOptions options, CheckpointContexts contexts,
                  std::shared_ptr<const SegmentPlan> plan)
@@ -57,27 +57,27 @@ class CheckpointCall {
   ~CheckpointCall() = default;
 
   const CoreCheckpointOptions& options() const { return options_; }
-  const SegmentPlan* plan() const { return plan_.get(); }  // none: no plan is in force
+  const SegmentPlan* plan() const { return plan_.get(); }  // null if no plan is in force
   const HookStack<Tensor>& around() const { return around_; }
-  bool recomputing() const { return recomputing_; }  // the call is made by a recompute
+  bool recomputing() const { return recomputing_; }  // true if a recompute made this call
   const Stream& stream() const { return stream_; }
 
-  // Prepares forward's context, given the caller's context `now`. Call it once.
+  // Returns the context for forward, given the caller's context `now`. Call it once.
   std::shared_ptr<const CheckpointContext> begin(CheckpointContext now) {
     invariant(!skips_again_, "a checkpointed call begins once");
     SkipRegion region = skip_region_here(state_->autograd);
     skips_again_ = std::move(region.again);
     return inside(std::move(now), std::move(region.first), /*again=*/false);
   }
-  // Call it once forward has succeeded.
+  // Call it once, after forward succeeded.
   void complete() const { state_->autograd.check(ambient_); }
 
-  // Writes this recompute to the decision log.
+  // Writes a recompute to the decision log.
   void log_recompute() const { numbered_.recomputes(); }
 
-  // Runs the function again under these hooks on the current stream, with everything else as it was
-  // in forward: `run` is handed a function without arguments that does so. `log` receives the ops
-  // that it runs, in debug mode.
+  // Recomputes: `run` gets a function without arguments that calls the user's function on the
+  // current stream, under these hooks, with everything else as in forward. In debug mode `log`
+  // receives the ops that it runs.
   template <class Run>
   void again(std::shared_ptr<Hooks<Tensor>> hooks, std::optional<typename A::OpLog>& log, Run run) {
     invariant(skips_again_ != nullptr, "a checkpointed call runs again after it began");
@@ -97,7 +97,7 @@ class CheckpointCall {
   }
 
  private:
-  // A call that held its group would keep alive what the group's backwards recomputed.
+  // Removes the context: a call that held its group would keep alive what the group recomputed.
   static HookStack<Tensor> without_context(HookStack<Tensor> stack) {
     stack.checkpoint = nullptr;
     return stack;
@@ -127,7 +127,7 @@ class CheckpointCall {
   const typename A::Ambient ambient_;
   const typename State::Life life_;
   const NumberedSegment numbered_;
-  std::function<std::shared_ptr<SkipScope>()> skips_again_;  // of popped values it owns
+  std::function<std::shared_ptr<SkipScope>()> skips_again_;  // has the popped values
   std::vector<typename A::SavedValue> inputs_;
 };
 

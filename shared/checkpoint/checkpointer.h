@@ -1,23 +1,23 @@
-// The checkpointer: runs functions so that what they save for backward is recomputed there, with
-// the meaning of torch.utils.checkpoint (use_reentrant=False).
+// Runs functions as checkpoints: what they save for backward is recomputed there. It behaves like
+// torch.utils.checkpoint with use_reentrant=False.
 //
 //   Checkpointer<SimDevice, SimAutograd> checkpointer(device, autograd);
 //   checkpointer.run(inputs, options,
 //                    [&](std::vector<Value> inputs) { outputs = function(std::move(inputs)); });
 //
-// The rules of nesting (NOTE [ Nestable Checkpoint ] there):
+// These are the rules of nesting (NOTE [ Nestable Checkpoint ] in PyTorch):
 //
-//  1. A saved tensor is the innermost checkpoint's alone.
-//  2. The inputs of an inner checkpoint are saved by the one around it. So to unpack a tensor, each
-//     checkpoint that it was saved in runs again once.
-//  3. A recompute starts as if no checkpoint were active; those it meets are respected.
-//  4. A recomputed tensor belongs to one backward, and goes when it is unpacked.
+//  1. Only the innermost checkpoint sees a saved tensor.
+//  2. The inputs of an inner checkpoint are saved by the outer one. So unpacking a tensor
+//     recomputes each checkpoint around it once.
+//  3. A recompute starts as if no checkpoint were active. Checkpoints inside it work as usual.
+//  4. A recomputed tensor belongs to one backward, and is freed when it is unpacked.
 //  5. A recompute stops as soon as all tensors that are known to be needed exist.
-//  6. Backward inside a checkpointed function is supported.
+//  6. A checkpointed function may run a backward.
 //
-// With offloading: hooks around a checkpoint see its inputs, and those tensors saved inside that
-// CoreCheckpointOptions::choices (or a plan) passes on to them. Hooks pushed inside the function
-// win there.
+// Hooks around a checkpoint, such as an offloader's, see its inputs, and those saved tensors that
+// CoreCheckpointOptions::choices (or a plan) gives to them. Hooks that the function itself pushes
+// see what is saved under them.
 #pragma once
 
 #include <concepts>
@@ -37,21 +37,21 @@
 
 namespace ferry {
 
-// The handle that users hold. Copies share one state.
+// The handle for users. Copies share one state.
 template <ComputeDevice D, RecomputingAutograd A>
 requires std::same_as<typename D::Tensor, typename A::Tensor>
 class Checkpointer {
  public:
   using Value = typename A::Value;
-  // Runs the user's function. Called once with what `run` was given, before `run` returns, and once
-  // for every recompute.
+  // Runs the user's function. It is called once, before `run` returns, with the inputs that `run`
+  // got, and once for every recompute.
   using Function = std::function<void(std::vector<Value>)>;
 
   explicit Checkpointer(D device, A autograd, Rules rules = {})
       : state_(std::make_shared<State>(std::move(device), std::move(autograd), rules)) {}
 
-  // Recomputes call `function`; forward calls `forward`, where it has to do more (keep its
-  // outputs).
+  // Recomputes call `function`. Forward calls `forward`, which may do more, such as keep the
+  // outputs.
   void run(std::vector<Value> inputs, CoreCheckpointOptions options, Function function,
            Function forward) {
     A& autograd = state_->autograd;
@@ -82,9 +82,10 @@ class Checkpointer {
     frame->complete(ops ? ops->names() : std::vector<std::string>{});
   }
 
-  // The reentrant variant (use_reentrant=True): forward makes no graph inside; backward runs the
-  // whole function again, and a nested graph task over the result. Only backwards that accumulate
-  // in leaves support it. It obeys only preserve_rng_state, and only a plan's `checkpoint`.
+  // The reentrant variant (use_reentrant=True). Forward makes no graph inside the function.
+  // Backward recomputes the whole function, then runs a nested graph task over the result. It
+  // supports only backwards that accumulate in leaves. Of the options it uses only
+  // preserve_rng_state, and of a plan only `checkpoint`.
   std::vector<Value> run_reentrant(const std::vector<Value>& inputs,
                                    const CoreCheckpointOptions& options,
                                    std::function<std::vector<Value>(std::vector<Value>)> function) {
@@ -110,7 +111,7 @@ class Checkpointer {
   using State = CheckpointState<D, A>;
   using Frame = CheckpointFrame<D, A>;
 
-  // The state that a call finds. With grad mode on, it takes the plan's next segment.
+  // The context of a call. If grad mode is on, it has taken the next segment of the plan.
   struct Here {
     CheckpointContext around;
     std::shared_ptr<const SegmentPlan> plan;
@@ -121,7 +122,7 @@ class Checkpointer {
     return here;
   }
 
-  // The segment runs without a checkpoint; calls inside it still follow the plan.
+  // Runs a segment without a checkpoint. Calls inside it still follow the plan.
   template <class Call>
   auto run_plain(const std::shared_ptr<const SegmentPlan>& plan, CheckpointContext context,
                  Call call) {

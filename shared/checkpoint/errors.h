@@ -1,4 +1,4 @@
-// The errors of checkpoints: those of torch.utils.checkpoint, stating the same facts.
+// The errors of checkpoints. They say the same as those of torch.utils.checkpoint.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class CheckpointError : public Error {
   using Error::Error;
 };
 
-// A segment saved another number of tensors than its plan states.
+// A segment saved another number of tensors than its plan lists.
 class SegmentMismatch : public Error {
  public:
   SegmentMismatch(std::size_t saved, std::size_t planned)
@@ -24,8 +24,8 @@ class SegmentMismatch : public Error {
               " tensors, and the plan in force has " + std::to_string(planned) + " for it") {}
 };
 
-// Leaves the recomputed function once every needed tensor exists. Derives from std::exception:
-// engines catch nothing else (a recomputed function may itself run a backward).
+// Ends a recompute once every needed tensor exists. It derives from std::exception because autograd
+// engines catch nothing else, and a recomputed function may itself run a backward.
 class StopRecomputation final : public std::exception {
  public:
   explicit StopRecomputation(const void* run) : run_(run) {}
@@ -59,7 +59,7 @@ inline std::string more() {
   return text += kTip;
 }
 
-// A saved tensor that was recomputed with other metadata.
+// A saved tensor whose recompute has other metadata.
 struct Difference {
   std::size_t position = 0;
   std::string saved;
@@ -99,12 +99,12 @@ inline constexpr const char* kLateDevice =
     "checkpoint, which is not allowed. Use the device before.";
 
 inline constexpr const char* kSharedDraws =
-    "ferry::checkpoint: checkpoints of several threads drew random numbers from the CPU's "
-    "generator at once: none can have its numbers again. Let them take turns, give no "
-    "preserve_rng_state, or make them the stages of a ferry::Pipe, which have generators of their "
-    "own.";
+    "ferry::checkpoint: checkpoints on several threads drew random numbers from the CPU's "
+    "generator at the same time, so these numbers cannot be repeated. Run the checkpoints one "
+    "after another, set preserve_rng_state to false, or make them stages of a ferry::Pipe, which "
+    "have their own generators.";
 
-// The long error of debug mode: the first op that differs, and both logs around it.
+// Returns the long error of debug mode: the first op that differs, and the ops of both runs.
 inline std::string debug(const std::string& error, const std::vector<std::string>& forward,
                          const std::vector<std::string>& recompute) {
   std::size_t first = 0;

@@ -1,13 +1,13 @@
-// The saved tensors of one call of a checkpointed function: a Holder stands for each, and
-// recomputes make results for the holders.
+// The saved tensors of one call of a checkpointed function. A Holder stands for each of them, and a
+// recompute makes the results for the holders.
 //
-// The first holder that is unpacked in a graph task runs the function again (call.h); the tensors
-// that this saves are the holders' results, in the order of packing, of that task alone (runs.h).
-// A result goes when it is unpacked, when autograd drops its holder, and at the latest with its
-// task.
+// The first holder that is unpacked in a graph task recomputes the function (call.h). The tensors
+// saved in this recompute become the results of the holders, in the order of packing, and belong to
+// this task only (runs.h). A result is freed when it is unpacked, when autograd drops its holder,
+// and at the latest when its task ends.
 //
-// Holders own the frame, and the frame owns the call; it knows its holders by number only, so there
-// is no cycle. No lock is held while user code runs or a tensor dies.
+// Holders own the frame, and the frame owns the call. The frame knows its holders only by number,
+// so there is no cycle. No lock is held while user code runs or a tensor is dropped.
 //
 // Source: torch/utils/checkpoint.py, NOTE [ Nestable Checkpoint ].
 #pragma once
@@ -47,7 +47,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   using State = CheckpointState<D, A>;
   using Function = typename CheckpointCall<D, A>::Function;
 
-  // Saves the inputs under the hooks in force: construct it before pushing its own.
+  // The constructor saves the inputs under the hooks that are installed, so construct the frame
+  // before you push its own.
   CheckpointFrame(std::shared_ptr<State> state, const std::vector<Value>& inputs, Function function,
                   CoreCheckpointOptions options, CheckpointContexts contexts,
                   std::shared_ptr<const SegmentPlan> plan)
@@ -58,17 +59,17 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
   CheckpointFrame& operator=(const CheckpointFrame&) = delete;
   ~CheckpointFrame() = default;
 
-  // The hooks pair that sees each tensor that forward saves.
+  // Returns the pair of hooks that sees each tensor that forward saves.
   std::shared_ptr<Hooks<Tensor>> forward_hooks() {
     return std::make_shared<ForwardHooks>(this->shared_from_this());
   }
 
-  // Prepares forward's context, given the caller's context `now`. Call it once.
+  // Returns the context for forward, given the caller's context `now`. Call it once.
   std::shared_ptr<const CheckpointContext> begin(CheckpointContext now) {
     return call_.begin(std::move(now));
   }
 
-  // Call it once forward has succeeded; `ops` lists the ops that it ran, in debug mode.
+  // Call it once, after forward succeeded. In debug mode `ops` lists the ops that forward ran.
   void complete(std::vector<std::string> ops) {
     call_.complete();
     const SegmentPlan* const plan = call_.plan();
@@ -173,7 +174,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return std::make_unique<KeptTensor<D>>(device, device.detach(tensor));
   }
 
-  // Packs in a recompute: throws StopRecomputation once every needed tensor exists.
+  // Packs in a recompute. It throws StopRecomputation once every needed tensor exists.
   std::unique_ptr<Saved<Tensor>> pack_again(Run& run, const Tensor& tensor) {
     D& device = state_->device;
     Tensor detached = device.detach(tensor);
@@ -203,7 +204,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return std::make_unique<KeptTensor<D>>(device, std::move(detached));
   }
 
-  // The run has stopped only once its streams are joined: until then an error is no stop.
+  // Marks the run as stopped after its streams are joined: an error before that is not a stop.
   [[noreturn]] void stop(Run& run) {
     join(run);
     {
@@ -213,9 +214,9 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     throw StopRecomputation(&run);
   }
 
-  // Before a function drops a tensor that it used on another stream, it makes its own stream wait
-  // for that one. An early stop leaves before that wait, so it is made here. (Streams on which the
-  // function saves nothing are unknown here, and are not covered.)
+  // A function makes its own stream wait for other streams that used a tensor before it drops the
+  // tensor. An early stop leaves the function before that wait, so the wait is made here. Streams
+  // on which the function saves nothing are not known, and are not covered.
   void join(const Run& run) {
     D& device = state_->device;
     for (const Stream& stream : run.streams) {
@@ -270,8 +271,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return runs_.find(key);
   }
 
-  // From now on `run` serves its task. The run that served it before is outgrown: forward went on
-  // after a backward inside it. Results already unpacked from the old run do not exist again.
+  // `run` now serves its task. It may replace an older run, if forward went on after a backward
+  // inside it. Results that were unpacked from the old run are not made again.
   void publish(const Key& key, const RunRef& run, ExecGroup* group) {
     if (replace(key, run)) return;
     if (rules().frees_at_end()) {
@@ -288,7 +289,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     runs_.add(key, run);
   }
 
-  // True if a run was replaced.
+  // Returns true if there was a run to replace.
   bool replace(const Key& key, const RunRef& run) {
     typename Runs::Dropped dropped;
     const std::lock_guard lock(mutex_);
@@ -315,7 +316,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return run.take(ordinal);
   }
 
-  // Orders the unpacking stream after the recompute.
+  // Makes the unpacking stream wait for the recompute.
   void hand_over(const Tensor& tensor, const Stream& from) {
     D& device = state_->device;
     const Stream now = device.current_stream();
@@ -324,7 +325,7 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     device.record_use(Step::kRecomputedInUse, device.storage(tensor), now);
   }
 
-  // Runs the function again and returns its results.
+  // Recomputes the function and returns the results.
   RunRef recompute() {
     RunRef run;
     {
@@ -360,8 +361,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
       } catch (const CheckpointError&) {
         throw;
       } catch (...) {
-        // An interpreter inside the function (TorchScript's) may have caught StopRecomputation and
-        // thrown an error of its own.
+        // An interpreter inside the function, such as TorchScript's, may have caught
+        // StopRecomputation and thrown an error of its own.
         if (!run->stopped) throw;
         state_->count(&CheckpointStatistics::stopped_early);
         return;
@@ -387,11 +388,11 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
 
   const std::shared_ptr<State> state_;
   CheckpointCall<D, A> call_;
-  std::vector<std::string> forward_ops_;  // in debug mode
+  std::vector<std::string> forward_ops_;  // filled in debug mode
 
   typename D::Mutex mutex_;
   std::vector<Slot> slots_;
-  std::size_t needed_ = 0;  // the number of packs up to the last one that is recomputed
+  std::size_t needed_ = 0;  // number of packs up to the last one that is recomputed
   bool complete_ = false;
   Runs runs_;
 };

@@ -1,5 +1,5 @@
-// A saved tensor that hooks leave in place: unpacking returns it unchanged, or throws if it was
-// written in place since.
+// A saved tensor that hooks leave on its device. Unpacking returns it unchanged, or throws if it
+// was written in place after its save.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class KeptTensor final : public Saved<typename D::Tensor> {
  public:
   using Tensor = typename D::Tensor;
 
-  // `tensor` must have no graph: a node that saved its own output would else own itself.
+  // `tensor` must have no graph: otherwise a node that saves its own output would own itself.
   KeptTensor(D device, Tensor tensor)
       : device_(std::move(device)),
         tensor_(std::move(tensor)),
@@ -29,7 +29,7 @@ class KeptTensor final : public Saved<typename D::Tensor> {
     }
     return tensor_;
   }
-  // True if it was written in place since.
+  // True if the tensor was written in place after its save.
   bool written() { return device_.read(version_) != version_at_save_; }
 
  private:

@@ -1,5 +1,5 @@
-// A region of the reentrant variant of checkpoint: no graph in forward; in backward the whole
-// region runs again, with a graph, and a nested graph task goes through that.
+// A region of the reentrant variant of checkpoint. Forward makes no graph. Backward recomputes the
+// whole region with a graph and runs a nested graph task through it.
 //
 // Source: torch/utils/checkpoint.py, CheckpointFunction.
 #pragma once
@@ -65,8 +65,8 @@ class ReentrantRegion {
     return result;
   }
 
-  // The two halves of backward: run the function again with a graph, then a graph task on it, if it
-  // has one.
+  // The two halves of backward. `recompute` calls the function again and makes a graph; `gradients`
+  // runs a graph task over it, unless no output requires grad.
   struct Recomputed {
     std::vector<Value> inputs;
     std::vector<Value> outputs;
@@ -125,11 +125,11 @@ class ReentrantRegion {
 
   const std::shared_ptr<State> state_;
   const Function function_;
-  const std::shared_ptr<const SegmentPlan> plan_;  // none: no plan is in force
+  const std::shared_ptr<const SegmentPlan> plan_;  // null if no plan is in force
   const typename A::Ambient ambient_;
   const typename State::Life life_;
   const NumberedSegment numbered_;
-  std::function<std::shared_ptr<SkipScope>()> skips_again_;  // of popped values it owns
+  std::function<std::shared_ptr<SkipScope>()> skips_again_;  // has the popped values
 };
 
 }  // namespace ferry

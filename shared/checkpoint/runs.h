@@ -1,10 +1,11 @@
-// The recomputes of a frame, and the graph task that owns each one's results.
+// The recomputes of a frame, each with the graph task that owns its results.
 //
-// A result exists until it is unpacked, or until nobody needs it any more. A recompute serves one
-// graph task (or group) on one thread: two engine threads that meet in a frame recompute each for
-// itself, so neither waits for the other, which may need the thread that it holds.
+// A result exists until it is unpacked or no longer needed. A recompute serves one graph task (or
+// group) on one thread. If two threads of the engine need the same frame, each recomputes for
+// itself: if one waited for the other, it could hold the thread that the other needs.
 //
-// The frame's lock guards all of it. No tensor may die under that, so what goes is handed out.
+// The lock of the frame guards everything here. No tensor may be dropped under it, so the calls
+// return what the caller must drop.
 #pragma once
 
 #include <algorithm>
@@ -28,19 +29,19 @@ template <ComputeDevice D>
 struct RecomputeRun {
   using Stream = typename D::Stream;
   struct Result {
-    KeptTensor<D> tensor;  // the function may write it in place after it was saved
-    Stream stream;         // the stream that computed it
+    KeptTensor<D> tensor;  // its version shows if the function wrote it after its save
+    Stream stream;         // the stream that computed the tensor
   };
 
   explicit RecomputeRun(std::size_t count) : results(count) {}
 
-  // Once for each ordinal.
+  // Call it once for each ordinal.
   void put(std::size_t ordinal, Result result) {
     invariant(ordinal < results.size(), "a result has the ordinal of a saved tensor");
     invariant(!results[ordinal], "a recompute makes each result once");
     results[ordinal].emplace(std::move(result));
   }
-  // None if it was taken before.
+  // Returns none if the result was taken before.
   std::optional<Result> take(std::size_t ordinal) {
     invariant(ordinal < results.size(), "a recompute knows each tensor that is unpacked",
               Step::kUnpackRecomputed);
@@ -53,12 +54,12 @@ struct RecomputeRun {
 
   std::vector<std::optional<Result>> results;  // by ordinal
   std::size_t packed = 0;
-  std::vector<Stream> streams;  // the streams on which it packed
+  std::vector<Stream> streams;  // the streams on which tensors were packed
   bool stopped = false;
   std::vector<checkpoint_text::Difference> differences;
 };
 
-// The graph task (or group) and thread that a recompute serves.
+// Identifies the graph task (or group) and the thread that a recompute serves.
 struct RecomputeKey {
   enum class Kind : std::uint8_t { kTask, kGroup, kOutside } kind = Kind::kTask;
   std::int64_t id = 0;
@@ -85,7 +86,8 @@ class RecomputeRuns {
     runs_.emplace_back(key, run);
   }
 
-  // True if a run was replaced: results already unpacked from the old one do not come again.
+  // Returns true if a run was replaced. Results that were unpacked from the old run are not made
+  // again.
   bool replace(const RecomputeKey& key, const RunRef& run, Dropped& dropped) {
     const auto known = std::find_if(runs_.begin(), runs_.end(),
                                     [&](const auto& entry) { return entry.first == key; });
@@ -108,7 +110,7 @@ class RecomputeRuns {
     });
   }
 
-  // Forgets the ordinal in every run.
+  // Drops the result with this ordinal from every run.
   void forget(std::size_t ordinal, Dropped& dropped) {
     for (const auto& [key, run] : runs_) {
       if (ordinal < run->results.size() && run->results[ordinal]) {

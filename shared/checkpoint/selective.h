@@ -1,26 +1,27 @@
-// Selective checkpointing: a policy says of each op inside a checkpointed function whether its
-// outputs are kept for the recompute (or offloaded), or are computed again.
+// Selective checkpointing: a policy decides for each op in a checkpointed function whether its
+// outputs are kept (or offloaded) for the recompute, or whether the recompute runs the op again.
 //
 //   forward                                  a recompute
 //
 //   op ── runs ── policy: save ──▶ entry     op ── entry ──▶ the outputs that forward had
 //   op ── runs ── policy: recompute          op ── runs
 //
-// An op's call is known by the op's name and its number among the calls of that op. The policy is
-// asked in forward; a recompute follows what was decided there, so the two cannot disagree. It is
-// asked again only of a call that forward did not have: one that it does not keep runs, as long as
-// no call of that op was kept. Otherwise nobody could say which call is which, and that is an
-// error. Each entry serves one recompute: a region is run backward through once. An entry that no
-// recompute asks for (recomputing stops early) lives as long as the cache.
+// A call is identified by the name of its op and its number among the calls of this op. The policy
+// is called in forward, and a recompute follows that decision. It is called again only if the
+// recompute makes a call that forward did not make. Such a call runs if the policy does not keep it
+// and no other call of this op was kept. Otherwise the calls cannot be matched, which is an error.
+// Each entry serves one recompute: only one backward may go through a region. An entry that no
+// recompute takes, because recomputes stop early, lives as long as the cache.
 //
-// Kept tensors have no graph (with it, a graph would own itself through the checkpoint) and share
-// their version with what forward goes on with: one that was written since is refused. Offloaded
-// ones are the hooks' that are around the checkpoint, and come back when the recompute asks; where
-// there are none, or they decline, the tensor is kept. The hooks compare versions themselves, so
-// allow_mutation does not reach what they hold.
+// Kept tensors have no graph, because a graph would own itself through the checkpoint. They share
+// their version counter with the tensor that forward goes on with, so using one that was written
+// since is an error. Offloaded tensors are given to the hooks around the checkpoint, and come back
+// when the recompute takes them. If there are no such hooks, or they decline, the tensor is kept.
+// The hooks compare versions themselves, so allow_mutation has no effect on the tensors that they
+// have.
 //
-// Source: torch/utils/checkpoint.py, create_selective_checkpoint_contexts, where offloading is
-// declared only. The policy was asked in both runs there up to 2.11.
+// Source: torch/utils/checkpoint.py, create_selective_checkpoint_contexts, which declares
+// offloading but does not implement it. Up to PyTorch 2.11 it calls the policy in both runs.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +47,8 @@
 
 namespace ferry {
 
-// PyTorch's enum, with its values. "Must" and "prefer" act alike: nothing overrules a policy.
+// PyTorch's enum, with its values. "Must" and "prefer" mean the same here, as nothing overrules a
+// policy.
 enum class CheckpointPolicy : std::uint8_t {
   kMustSave,
   kPreferSave,
@@ -56,13 +58,13 @@ enum class CheckpointPolicy : std::uint8_t {
   kPreferOffload,
 };
 
-// The meaning of a policy that returns a bool: whether to save.
+// Converts the result of a policy that returns a bool: true means save.
 inline CheckpointPolicy to_policy(bool save) {
   return save ? CheckpointPolicy::kMustSave : CheckpointPolicy::kPreferRecompute;
 }
 
 inline bool offloads(CheckpointPolicy policy) { return policy >= CheckpointPolicy::kMustOffload; }
-// True if the outputs outlive forward, on the device or on the host.
+// True if the outputs live longer than forward, on the device or on the host.
 inline bool keeps(CheckpointPolicy policy) {
   return policy <= CheckpointPolicy::kPreferSave || offloads(policy);
 }
@@ -75,7 +77,7 @@ inline constexpr const char* kTwice =
     "Trying to backward an extra time. You are only allowed to backward once on any region "
     "computed under selective activation checkpoint.";
 
-// `index`: none where forward did not run the op at all.
+// `index` is none if forward did not run the op at all.
 inline std::string unknown(std::string_view op, std::optional<std::size_t> index) {
   return std::string(op) + (index ? " invocation index " + std::to_string(*index) : "") +
          " encountered during backward but not found in storage. This can happen if the operations "
@@ -85,7 +87,7 @@ inline std::string unknown(std::string_view op, std::optional<std::size_t> index
 
 }  // namespace selective_text
 
-// The part of ComputeDevice (shared/seam/device.h) that this file uses, and aliases.
+// This file needs a part of ComputeDevice (shared/seam/device.h), and `alias`.
 template <class D>
 concept SelectiveDevice = requires(D device, const typename D::Tensor tensor,
                                    const typename D::Version version) {
@@ -93,13 +95,13 @@ concept SelectiveDevice = requires(D device, const typename D::Tensor tensor,
   requires std::default_initializable<typename D::Mutex>;
   { device.version(tensor) } -> std::same_as<typename D::Version>;
   { device.read(version) } -> std::same_as<std::uint64_t>;
-  // Another tensor on the same bytes, with the same version and no graph. Always another: an op's
-  // output has no graph when the op ends, and gets one then.
+  // Returns a new tensor on the same bytes, with the same version counter and no graph. It must not
+  // return the same object, because an output gets its graph only after the op has ended.
   { device.alias(tensor) } -> std::same_as<typename D::Tensor>;
 };
 
-// The outputs that one checkpointed call keeps. Thread-safe. `Other` holds results that are no
-// tensors; it is always kept, whatever the policy.
+// The outputs that one checkpointed call keeps. Thread-safe. `Other` is for results that are not
+// tensors; they are kept whatever the policy says.
 template <SelectiveDevice D, class Other = std::monostate>
 class SelectiveCache {
  public:
@@ -107,16 +109,16 @@ class SelectiveCache {
   using Output = std::variant<Tensor, Other>;
   using Outputs = std::vector<Output>;
 
-  // `hooks`: those in force where the checkpoint is called. Outputs of a recompute's ops are kept
-  // rather than offloaded: they are about to be used.
+  // `hooks` are those in force where the checkpoint is called. In a recompute outputs are not
+  // offloaded but kept, because they are used soon.
   SelectiveCache(D device, const HookStack<Tensor>& hooks, bool allow_mutation,
                  const CheckpointRules& rules = Rules())
       : device_(std::move(device)), allow_mutation_(allow_mutation), rules_(rules) {
     if (!checkpoint_context(hooks).recomputing) around_ = around_checkpoints(hooks);
-    around_.checkpoint = nullptr;  // the context would keep a group's recomputed tensors
+    around_.checkpoint = nullptr;  // the context would keep the recomputed tensors of a group alive
   }
 
-  // How often forward has run `op`.
+  // Returns how often forward has run `op`.
   std::size_t calls(std::string_view op) {
     const std::lock_guard lock(mutex_);
     const auto known = calls_.find(op);
@@ -136,8 +138,8 @@ class SelectiveCache {
     calls.push_back(std::move(entry));
   }
 
-  // The outputs of forward's call number `index` of `op`; none: the op must run. If it throws, what
-  // was kept stays kept. `policy()` is the policy's answer now.
+  // Returns the outputs of call number `index` of `op` in forward, or none if the op must run.
+  // `policy` is called if forward made no such call. If this throws, what was kept stays kept.
   template <class Policy>
   std::optional<Outputs> take(std::string_view op, std::size_t index, Policy&& policy) {
     if (calls(op) <= index) {
@@ -216,7 +218,7 @@ class SelectiveCache {
     }
   }
 
-  // Leaves `kept` unchanged: restoring a later output may still fail.
+  // Does not change `kept`, because restoring a later output may still fail.
   Output give(const Kept& kept) {
     if (const Other* const other = std::get_if<Other>(&kept)) return *other;
     const auto& from = std::get<KeptTensor>(kept).tensor;
@@ -235,7 +237,7 @@ class SelectiveCache {
   std::map<std::string, std::vector<Entry>, std::less<>> calls_;
 };
 
-// One recompute. Thread-safe. Keeps the cache alive.
+// One recompute. Thread-safe. It keeps the cache alive.
 template <SelectiveDevice D, class Other = std::monostate>
 class SelectiveRecompute {
  public:
@@ -243,8 +245,8 @@ class SelectiveRecompute {
 
   explicit SelectiveRecompute(std::shared_ptr<Cache> cache) : cache_(std::move(cache)) {}
 
-  // Counts one more call of `op` and returns its kept outputs; none: the op must run. `policy()`,
-  // the policy's answer now, is asked for where forward had no such call.
+  // Counts one more call of `op` and returns its kept outputs, or none if the op must run. `policy`
+  // is called if forward made no such call.
   template <class Policy>
   std::optional<typename Cache::Outputs> next(std::string_view op, Policy&& policy) {
     return cache_->take(op, count(op), std::forward<Policy>(policy));

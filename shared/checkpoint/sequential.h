@@ -1,4 +1,4 @@
-// How torch.utils.checkpoint.checkpoint_sequential cuts a chain of functions into segments.
+// Cuts a chain of functions into segments, like torch.utils.checkpoint.checkpoint_sequential.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace ferry {
 
-// Functions [begin, end) of the chain.
+// The functions [begin, end) of the chain.
 struct SequentialSegment {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -18,8 +18,9 @@ struct SequentialSegment {
   bool operator==(const SequentialSegment&) const = default;
 };
 
-// Equal segments, each a checkpoint. The last takes the remainder and runs without a checkpoint:
-// its backward comes at once. Throws std::invalid_argument unless 1 <= segments <= length.
+// Returns segments of equal length; each is a checkpoint. The last one takes the remainder and has
+// no checkpoint, because its backward comes next. Throws std::invalid_argument unless 1 <= segments
+// <= length.
 inline std::vector<SequentialSegment> sequential_segments(std::int64_t length,
                                                           std::int64_t segments,
                                                           const CheckpointRules& rules = Rules()) {

@@ -22,7 +22,7 @@ class CheckpointState {
   A autograd;
   const CheckpointRules rules;
 
-  // Counts a segment as alive while it exists.
+  // Counts a segment as alive while this object exists.
   struct Life {
     explicit Life(CheckpointState& owner) : state(owner) {
       const std::lock_guard lock(state.mutex_);

@@ -1,11 +1,11 @@
-// Bounds, in bytes, on the forward window, on storages prefetched before their use, and on storages
-// held for further saves.
+// The three byte bounds of the offloader: the forward window, prefetch, and storages held for
+// further saves.
 //
-// One that is automatic is a sixteenth of what the offloader has had on the host at once, in this
-// run or the one before, and at most 512 MiB: small beside the memory that offloading saves,
-// whatever the model's size. (The window and the hold each admit one storage larger than
-// themselves; such a storage is not prefetched.) The bound depends on the packs alone, so that
-// equal runs decide alike.
+// An automatic bound is a sixteenth of the most bytes that the offloader had on the host at once,
+// in this run or the previous one, and at most 512 MiB. So it is small compared with the memory
+// that offloading saves, for a model of any size. The window and the hold each admit one storage
+// larger than the bound; prefetch does not. The bounds depend only on the packs, so equal runs make
+// equal decisions.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class Bounds {
   }
 
   const CoreOptions& options_;
-  std::int64_t on_host_ = 0;  // bytes of the parcels alive now
+  std::int64_t on_host_ = 0;  // bytes of the parcels that live now
   std::int64_t peak_ = 0;     // the largest on_host_ of this run
   std::int64_t peak_before_ = 0;
 };

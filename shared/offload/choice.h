@@ -1,4 +1,4 @@
-// Chooses which saves are offloaded, and which of their bytes.
+// Decides which saved tensors are offloaded, and which of their bytes.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,9 @@ class Choice {
 
   void exempt(const Tensor& tensor, Bin<D>& bin) { exempt_.add(tensor, bin); }
 
-  // The bytes to copy for a view: its whole storage, or only the view's part if that is small and
-  // the storage large. The start stays aligned, so that the restored view is.
+  // Returns the bytes to copy for a view: its whole storage, or only its part if the view is small
+  // and the storage is large. The part begins at an aligned offset, so the restored view is aligned
+  // too.
   Extent travelling(const Tensor& tensor, const Storage& storage) {
     constexpr std::int64_t kAlignment = 512;
     constexpr std::int64_t kLarge = std::int64_t{1} << 20;
@@ -34,7 +35,8 @@ class Choice {
     return part;
   }
 
-  // `pack`: ordinal of the pack in the run. An empty extent: other device, or no bytes.
+  // True if the tensor is to be offloaded. `pack` is the ordinal of the pack in the run. An empty
+  // extent means that the tensor is on another device or has no bytes.
   bool wants(const Tensor& tensor, const Storage& storage, const Extent& extent, std::uint64_t pack,
              Bin<D>& bin) {
     const CoreOptions& options = context_.options;
@@ -48,7 +50,7 @@ class Choice {
     return !context_.rules.exempts_parameters() || !exempt_.has(tensor, storage, bin);
   }
 
-  // The key of the parcel: saves of the same bytes have equal keys.
+  // Returns the key of the parcel. Saves of the same bytes have equal keys.
   ParcelKey key(const Tensor& tensor, const Storage& storage) {
     D& device = context_.device;
     const typename D::Version version = device.version(tensor);

@@ -1,10 +1,10 @@
 // The state that the parts of the offloader share: the device, the options, the rules, the counts,
-// and the two ways to release a storage.
+// and two ways to release a storage.
 //
-// A storage is never dropped under the core's lock: its deleter may be anybody's code. Nor does a
-// host thread wait for a copy under it: other threads would wait with it. Bin collects the
-// storages that a call releases, the waits of its thread and the decisions to log, all for after
-// the lock.
+// The core drops no storage under its lock, because the deleter may be user code. It waits for no
+// copy under the lock, because other threads would wait too. A Bin collects the storages that a
+// call releases and the waits of its thread; these, and the log of decisions, are done after the
+// lock is released.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,21 @@
 
 namespace ferry {
 
-// A wait of the calling thread for a copy, with its reason.
+// A wait of the calling thread for a copy, and the reason for it.
 template <Device D>
 struct HostWait {
   Step step;
   typename D::Stream stream;  // the stream of the waiting thread
   typename D::Event event;
   typename D::Stream copies;           // the stream of the copy
-  std::shared_ptr<Parcel<D>> evicted;  // the source's parcel; stays set if the wait fails
-  typename D::Storage storage = {};    // kept until the wait is over; protected where it failed
+  std::shared_ptr<Parcel<D>> evicted;  // the parcel of the source; still set if the wait fails
+  typename D::Storage storage = {};    // kept until the wait is over, and protected if it failed
   bool failed = false;
 };
 
 template <Device D>
 struct Bin {
-  // Destroyed in reverse order: the storage that was waited for last goes first.
+  // Members are destroyed in reverse order: the storage that was waited for last is dropped first.
   std::vector<typename D::Storage> storages;
   std::vector<HostWait<D>> waits;
   void drop(typename D::Storage&& storage) { storages.push_back(std::move(storage)); }
@@ -62,7 +62,7 @@ class Context {
 
   Stream current() { return device.current_stream(); }
 
-  // The stream that copies to or from the host for work on `compute`.
+  // Returns the stream that copies to or from the host for work on `compute`.
   Stream copy_stream(Lane lane, const Stream& compute) {
     switch (options.copy_streams) {
       case CopyStreams::kNone:
@@ -75,9 +75,9 @@ class Context {
     return device.lane(lane);
   }
 
-  // Call before dropping a storage that `stream` may still be using: its pool then waits. It is
-  // used while the core already handles a failure, so it does not fail: a storage that cannot be
-  // protected is kept for the core's lifetime, and counted.
+  // Call this before dropping a storage that `stream` may still use: its pool then waits. It never
+  // fails, because it is called while another failure is handled: a storage that cannot be
+  // protected is kept until the core dies, and counted.
   void protect(const Storage& storage, const Stream& stream) noexcept {
     invariant(device.exists(storage), "only a storage that is there is protected", Step::kAbandon);
     try {
@@ -91,11 +91,11 @@ class Context {
   void log(DecisionKind kind, const Parcel<D>& parcel) {
     if (options.log) decisions.push_back({kind, parcel.run, parcel.pack, parcel.extent.bytes()});
   }
-  // The next decision is logged without more memory.
+  // Reserves memory, so that logging the next decision allocates none.
   void make_room_to_log() {
     if (options.log) decisions.reserve(decisions.size() + 1);
   }
-  std::vector<Decision> decisions;  // decisions not yet logged
+  std::vector<Decision> decisions;  // not yet logged
 
  private:
   std::vector<Storage> quarantine_;

@@ -1,9 +1,9 @@
-// The tensors that are never offloaded: parameters and buffers, which occupy device memory anyway.
+// The tensors that are never offloaded: parameters and buffers. They occupy device memory anyway.
 //
-// A tensor is known by its version counter, which it keeps when it gets another storage, and which
-// its views share; and by the storages that it had, for tensors that share these and not the
-// counter (x.data). Both references are weak: they keep no bytes, and dead entries are removed. A
-// lookup takes constant time.
+// A tensor is recognised by its version counter, which it keeps when it gets another storage and
+// shares with its views. It is also recognised by the storages that it had, because a tensor like
+// x.data shares the storage but not the counter. Both references are weak, so they keep no bytes,
+// and dead entries are removed. A lookup takes constant time.
 #pragma once
 
 #include <cstddef>
@@ -31,13 +31,13 @@ class Exempt {
     if (size() > due_) forget_dead(bin);
   }
 
-  // True if the tensor (on `storage`) is exempt, or lies on an exempt tensor's storage.
+  // True if the tensor, which is on `storage`, is exempt or shares the storage of an exempt tensor.
   bool has(const Tensor& tensor, const Storage& storage, Bin<D>& bin) {
     if (size() == 0) return false;
     invariant(device_.exists(storage), "a tensor without a storage is not asked about");
     if (storages_.contains(device_.identity(storage))) return true;
     if (!counters_.contains(device_.identity(device_.version(tensor)))) return false;
-    learn(storage);  // the exempt tensor has got another storage
+    learn(storage);  // the exempt tensor got another storage
     if (size() > due_) forget_dead(bin);
     return true;
   }
@@ -49,7 +49,8 @@ class Exempt {
     storages_.emplace(device_.identity(storage), device_.weak(storage));
   }
 
-  // Often enough that the dead never outnumber the living, and so seldom that it costs nothing.
+  // Runs whenever the table has doubled: so dead entries never outnumber living ones for long, and
+  // the amortised cost is constant.
   void forget_dead(Bin<D>& bin) {
     constexpr std::size_t kFew = 64;
     std::erase_if(counters_, [&](const auto& entry) { return device_.unique(entry.second); });
@@ -63,7 +64,7 @@ class Exempt {
   }
 
   D& device_;
-  // Looked up by key, never iterated: the order would be that of addresses.
+  // These are only looked up by key. Iteration would follow the order of addresses.
   std::unordered_map<std::uint64_t, typename D::Version> counters_;
   std::unordered_map<std::uint64_t, typename D::WeakStorage> storages_;
   std::size_t due_ = 0;

@@ -1,20 +1,19 @@
-// The way back: reloads, prefetch, and the backward stash.
+// Reloads, prefetch, and the backward stash (the way back from the host).
 //
 //   compute   ... ──● ready                       ┌─ consume ── node reads x
 //                   └── after ready ─┐            │
 //   h2d       ... ── after offload ──▼ H2D(x) ──● reloaded
 //
-// From the consumer's pool (the default) a target is allocated like any tensor of the consumer's
-// stream: the copy waits for what that stream was given so far, and the block goes back by itself.
+// By default a target comes from the consumer's pool, like any tensor of the consumer's stream. The
+// copy then waits for the work that this stream has so far, and the block needs no release.
 //
-// From the copy stream's pool (the published way) the copy needs no such wait, and the release
-// does:
+// With the copy stream's pool (TRL's published way) the copy does not wait, but the release does:
 //
 //   compute   node reads x ──● node done          (or, where x escaped the node: record_use)
 //   h2d       ...            └── release after node ── x's block may be reused
 //
-// one node later, so that the copy stream does not wait for the node it feeds. What a task left is
-// released at its end, whether it succeeded or failed.
+// The release comes one node later, so that the copy stream does not wait for the node that it
+// feeds. At the end of a graph task, successful or not, everything that is left is released.
 #pragma once
 
 #include <algorithm>
@@ -43,8 +42,8 @@ class Inbound {
 
   Inbound(Context<D>& context, Tracker<D>& tracker) : context_(context), tracker_(tracker) {}
 
-  // True if the task's end is not announced yet: the caller must then have after_task called at it.
-  // `sequence`: the number of the next pack.
+  // `sequence` is the number of the next pack. Returns true if the caller must still arrange that
+  // after_task is called at the end of the task.
   bool begin_task(GraphTaskId task, std::uint64_t sequence) {
     invariant(task != GraphTaskId::kNone, "outside of backward no task begins");
     const auto [state, fresh] = tasks_.try_emplace(task);
@@ -52,8 +51,8 @@ class Inbound {
     return !std::exchange(state->second.announced, true);
   }
 
-  // Nobody will call after_task. Another thread may be in the task already: what is kept to the
-  // task's end goes now, and what its nodes use when they end.
+  // Call this if after_task cannot be called. Other threads may be in the task already: what is
+  // kept until its end is released now, and what its nodes use when they end.
   void cancel_task(GraphTaskId task, Bin<D>& bin) noexcept {
     const auto found = tasks_.find(task);
     if (found == tasks_.end()) return;
@@ -66,7 +65,7 @@ class Inbound {
     if (state.open.empty()) tasks_.erase(found);
   }
 
-  // A reloaded storage of the parcel that `consumer` may use: an existing one, or a new one.
+  // Returns a reloaded storage of the parcel that `consumer` may use: an existing or a new one.
   TargetRef bring(Parcel<D>& parcel, const Stream& consumer, Bin<D>& bin) {
     if (parcel.target) {
       ++context_.statistics.target_hits;
@@ -84,7 +83,7 @@ class Inbound {
     return parcel.target;
   }
 
-  // After the tensor was handed out: keeps the target for the parcel's other saves, or drops it.
+  // After the tensor was handed out: keeps the target for other saves of the parcel, or drops it.
   void settle(const ParcelRef& parcel, GraphTaskId task, Bin<D>& bin) {
     invariant(parcel->target != nullptr, "a tensor that is handed out lies on a target",
               Step::kConsume);
@@ -111,8 +110,8 @@ class Inbound {
     while (held_bytes_ > context_.bounds.hold()) let_longest_go(held_);
   }
 
-  // Begins reloads of saves packed earlier in the run, backwards, as far as the bounds allow. `run`
-  // and `sequence` are those of the save that the task is unpacking.
+  // Starts reloads of earlier packs of the run, in reverse order, within the bounds. `run` and
+  // `sequence` are those of the save that the task unpacks.
   void prefetch(std::uint64_t run, std::uint64_t sequence, const Stream& consumer, GraphTaskId task,
                 Bin<D>& bin) {
     Task* const state = announced(task);
@@ -134,11 +133,12 @@ class Inbound {
     }
   }
 
-  // True if the end of a node must release targets (else their pool takes them back by itself).
+  // True if targets must be released after a node. If false, their pool takes them back without
+  // that.
   bool needs_release() const { return copy_pool() && context_.rules.holds_target(); }
 
-  // Records that a node of the task was handed a target. True for the node's first: the caller must
-  // then have after_node called at its end.
+  // Records that a node of the task got a target. Returns true for the first one of the node: the
+  // caller must then arrange that after_node is called at its end.
   bool use(const TargetRef& target, const Stream& consumer, GraphTaskId task, NodeId node) {
     Reader* const reader = target->reader(consumer);
     invariant(reader != nullptr, "a node uses a target that its stream waited for", Step::kConsume);
@@ -162,7 +162,7 @@ class Inbound {
     if (!state->second.announced && state->second.open.empty()) tasks_.erase(state);
   }
 
-  // Releases all targets of the task. If its last node threw, that node's uses end here.
+  // Releases all targets of the task. If its last node threw, the uses of that node end here.
   void after_task(GraphTaskId task, Bin<D>& bin) noexcept {
     const auto found = tasks_.find(task);
     if (found == tasks_.end() || !context_.rules.lets_go_at_end()) return;
@@ -175,7 +175,7 @@ class Inbound {
       }
       close(std::move(uses), state.due, bin);
     }
-    // Saves packed before a nested task began will be needed by the task around it.
+    // The outer task will need saves that were packed before the nested task began.
     Task* outer = found == tasks_.begin() ? nullptr : &std::prev(found)->second;
     for (const auto& entry : state.left) {
       const ParcelRef parcel = entry.lock();
@@ -189,7 +189,7 @@ class Inbound {
     tasks_.erase(found);
   }
 
-  // The parcel stops keeping its target, which is dropped unless a node is using it.
+  // The parcel lets go of its target. The target is dropped unless a node uses it.
   void let_go(Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) noexcept {
     if (!parcel.target) return;
     const TargetRef target = std::exchange(parcel.target, nullptr);
@@ -207,7 +207,7 @@ class Inbound {
     finish(target, state ? &state->due : nullptr, bin);
   }
 
-  // The same if the parcel keeps it for further saves.
+  // Does the same, but only if the parcel holds the target for further saves.
   void let_go_held(Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) noexcept {
     if (parcel.target && parcel.target->role == Role::kHeld) let_go(parcel, task, bin);
   }
@@ -227,16 +227,15 @@ class Inbound {
 
   // The targets and uses of one graph task.
   struct Task {
-    std::map<NodeId, std::vector<Use>> open;         // nodes that have not ended
+    std::map<NodeId, std::vector<Use>> open;         // nodes that are still running
     std::vector<TargetRef> due;                      // to be released after the next node
-    std::vector<std::weak_ptr<Parcel<D>>> left;      // prefetched or held for it
-    std::map<std::uint64_t, std::uint64_t> cursors;  // by run: the sequence that prefetch has
-                                                     // reached
-    std::uint64_t began = 0;                         // the next pack's number at its begin
+    std::vector<std::weak_ptr<Parcel<D>>> left;      // parcels prefetched or held for the task
+    std::map<std::uint64_t, std::uint64_t> cursors;  // by run: how far prefetch is
+    std::uint64_t began = 0;                         // number of the next pack at its begin
     bool announced = false;                          // after_task will be called
   };
 
-  // The task, if its end is announced.
+  // Returns the task if its after_task will be called, else null.
   Task* announced(GraphTaskId task) {
     const auto found = tasks_.find(task);
     return found != tasks_.end() && found->second.announced ? &found->second : nullptr;
@@ -247,7 +246,7 @@ class Inbound {
            context_.options.copy_streams != CopyStreams::kNone;
   }
 
-  // If a call throws before the copy is enqueued, nothing of the reload remains.
+  // If a call throws before the copy is enqueued, nothing is left of the reload.
   TargetRef reload(Parcel<D>& parcel, const Stream& consumer, Bin<D>& bin) {
     D& device = context_.device;
     const Stream copies = context_.copy_stream(Lane::kHostToDevice, consumer);
@@ -304,8 +303,8 @@ class Inbound {
 
   void consume(Target<D>& target, const Stream& consumer, Bin<D>& bin) {
     const bool host = context_.device.is_host(consumer);
-    // Another thread may be the one that has waited already. If this thread's wait fails, the copy
-    // may still be writing when the tensor is dropped.
+    // This thread must wait even if another one has waited already. If its wait fails, the copy may
+    // still be writing when the tensor is dropped.
     if (host && !(target.copies == consumer)) {
       bin.waits.push_back(
           {Step::kConsume, consumer, target.reloaded, target.copies, nullptr, target.storage});
@@ -323,7 +322,7 @@ class Inbound {
 
   bool wants_prefetch(const Parcel<D>& parcel, GraphTaskId task, Bin<D>& bin) {
     if (parcel.target || parcel.pending(task) == 0) return false;
-    // Written since the save: it will not be unpacked, and its copy may be torn.
+    // If the tensor was written since its save, unpacking it is an error, and its copy may be torn.
     if (context_.device.read(parcel.version) != parcel.version_at_pack) return false;
     Storage source = context_.device.lock(parcel.source);
     const bool gone = !context_.device.exists(source);
@@ -331,7 +330,8 @@ class Inbound {
     return gone;
   }
 
-  // Only a hint: if it fails, backward goes on, and the reload at the time of use reports why.
+  // A prefetch is only a hint. If it fails, backward goes on; the reload at the use reports the
+  // error.
   bool start_prefetch(const ParcelRef& parcel, const Stream& consumer, Bin<D>& bin) {
     try {
       parcel->target = reload(*parcel, consumer, bin);
@@ -354,11 +354,11 @@ class Inbound {
     if (role == Role::kHeld && !target.large) held_bytes_ += target.bytes;
   }
 
-  // A target larger than the bound has a place of its own, for one: its memory was needed a moment
-  // ago anyway, and without the place each further save would reload it.
+  // A target larger than the bound has a list of its own, for one entry. Its memory was needed a
+  // moment ago anyway, and without that list each further save would reload it.
   Held& holding(const Target<D>& target) { return target.large ? large_ : held_; }
 
-  // One record per stream, for all the targets of a node.
+  // Records one event per stream, for all targets of a node.
   void record_done(const std::vector<Use>& uses) {
     std::vector<std::pair<Stream, typename D::Event>> ends;
     for (const Use& use : uses) {
@@ -380,14 +380,14 @@ class Inbound {
       Reader* const reader = use.target->reader(use.consumer);
       invariant(reader->open > 0, "a node ends its use of a target once", Step::kNodeDone);
       --reader->open;
-      // The tensor has references beyond the core's own when the node ends: somebody will use it
-      // later, and may have dropped it by the time the target is released.
+      // If others still refer to the tensor when the node ends, it will be used later. They may
+      // have dropped it again by the time the target is released.
       if (context_.device.use_count(use.target->storage) > 1) use.target->escaped = true;
       if (!use.target->in_use() && !use.target->kept_by_parcel) finish(use.target, &due, bin);
     }
   }
 
-  // Drops a target that nothing in the core needs any more.
+  // Drops a target that the core no longer needs.
   void finish(const TargetRef& target, std::vector<TargetRef>* due, Bin<D>& bin) noexcept {
     if (target->readers.empty()) {
       discard(*target, bin);
@@ -404,7 +404,7 @@ class Inbound {
     }
   }
 
-  // The target was never consumed: only its own copy may still be using the block.
+  // Drops a target that nobody consumed. Only its own copy may still use the block.
   void discard(Target<D>& target, Bin<D>& bin) noexcept {
     context_.statistics.vain_count += 1;
     context_.statistics.vain_bytes += target.bytes;
@@ -424,7 +424,8 @@ class Inbound {
     drop(target, bin);
   }
 
-  // Makes the pool's stream wait for each reader's last node, or the pool itself for the reader.
+  // Makes the pool's stream wait for each reader's last node; without an event the pool itself
+  // waits.
   void release(Target<D>& target, Bin<D>& bin) noexcept {
     try {
       for (const Reader& reader : target.readers) {
@@ -453,7 +454,7 @@ class Inbound {
   Tracker<D>& tracker_;
   std::map<GraphTaskId, Task> tasks_;
   Held held_;
-  Held large_;                   // one at most
+  Held large_;                   // at most one
   std::int64_t held_bytes_ = 0;  // the bytes of held_
   std::int64_t prefetched_bytes_ = 0;
 };

@@ -1,14 +1,14 @@
-// The offloader's core: how its hooks pack and unpack, and what its saves keep alive.
+// The core of the offloader: how its hooks pack and unpack, and what its saves keep alive.
 //
-// pack: keep the tensor, or find the parcel of its storage, or send a new one
-// (shared/offload/outbound.h). unpack: the source, where it still lives; a target at hand; or a
-// reload (shared/offload/inbound.h), and the reloads that will be needed next. When the last save
-// of a parcel dies, so does the parcel: a graph that is dropped without a backward frees everything
-// by itself, and unpacking again is legal.
+// pack keeps the tensor, or finds the parcel that already has its bytes, or makes a new one
+// (shared/offload/outbound.h). unpack returns the source if it still lives, or a target that is
+// already on the device, or reloads (shared/offload/inbound.h); then it prefetches. A parcel dies
+// with its last save, so dropping a graph without a backward frees everything. Unpacking again is
+// allowed.
 //
-// Saves own their parcels and the core; the guard that installed the hooks may be long gone. One
-// lock guards the core. No storage is dropped under it, nothing of the user's runs under it, and no
-// thread waits for a copy under it.
+// Saves own their parcels and the core; the guard that installed the hooks may be gone. One lock
+// guards the core. Under it no storage is dropped, no user code runs and no thread waits for a
+// copy.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@
 
 namespace ferry {
 
-// The message with a percentage of one decimal, in integer arithmetic.
+// Returns the warning, with a percentage to one decimal. It uses integer arithmetic.
 inline std::string host_warning(const HostUsage& usage, std::int64_t safe_percent) {
   const std::int64_t tenths =
       usage.used_bytes / (std::max<std::int64_t>(usage.total_bytes, 1000) / 1000);
@@ -61,7 +61,7 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     std::uint64_t sequence = 0;
   };
 
-  // The object that autograd keeps instead of the tensor.
+  // Autograd keeps this object instead of an offloaded tensor.
   class Save final : public Saved<Tensor> {
    public:
     Save(std::shared_ptr<OffloadCore> core, ParcelRef parcel, typename D::Layout layout,
@@ -81,12 +81,12 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     friend class OffloadCore;
     Place place_;
     std::shared_ptr<OffloadCore> core_;
-    ParcelRef parcel_;  // null: it was never sent
+    ParcelRef parcel_;  // null until the copy was enqueued
     typename D::Layout layout_;
     GraphTaskId unpacked_in_ = GraphTaskId::kNone;
   };
 
-  // A tensor left on its device.
+  // Autograd keeps this object instead of a tensor that stays on its device.
   class Kept final : public Saved<Tensor> {
    public:
     Kept(std::shared_ptr<OffloadCore> core, Tensor tensor, Place place)
@@ -113,7 +113,7 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     Tensor tensor_;
     typename D::Version version_;
     std::uint64_t version_at_save_;
-    std::optional<std::uint64_t> storage_;  // the tracker's number for it; none: another device's
+    std::optional<std::uint64_t> storage_;  // as tracked; none on other devices
   };
 
   OffloadCore(D device, A autograd, CoreOptions options, Rules rules)
@@ -124,7 +124,7 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
         choice_(context_, tracker_) {}
 
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) override {
-    std::unique_ptr<Saved<Tensor>> saved;  // after a failed wait, it is dropped outside the lock
+    std::unique_ptr<Saved<Tensor>> saved;  // dropped outside the lock if a wait fails
     Section<D> section(mutex_, context_, outbound_);
     saved = pack_under_lock(tensor, section);
     if (const std::exception_ptr error = section.catch_up()) std::rethrow_exception(error);
@@ -150,7 +150,7 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
       check_place(parcel, source);
       const Stream consumer = context_.current();
       if (context_.device.exists(source) && context_.rules.uses_source()) {
-        // Orders nothing, as autograd itself does: the user is already ordered after the writer.
+        // No order is needed, as in autograd itself: the user is already ordered after the writer.
         tensor = context_.device.restore(source, save.layout_, 0, parcel.version);
         count_unpack(save, task);
         ++context_.statistics.stash_hits;
@@ -159,7 +159,7 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
       }
       context_.log(DecisionKind::kUnpack, parcel);
       error = go_on(save.place_, consumer, task, section);
-      if (error) {  // then the next unpack tries again
+      if (error) {  // the next unpack then tries again
         count_unpack(save, GraphTaskId::kNone);
         inbound_.let_go(parcel, task, bin);
       }
@@ -170,7 +170,7 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     return *std::move(tensor);
   }
 
-  // A kept tensor was unpacked.
+  // Called when a kept tensor was unpacked.
   void look_ahead(const Place& place) {
     if (parcels_.load(std::memory_order_relaxed) == 0) return;
     const GraphTaskId task = autograd_.graph_task();
@@ -217,8 +217,8 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     throw make_error<Tensor>(ModifiedInPlace(now, at_save));
   }
 
-  // Throws unless the storage of a saved tensor has its old memory; a storage that is gone had it
-  // until the end of its copy.
+  // Throws if the storage of a saved tensor has other memory than at its save. A storage that no
+  // longer exists had its memory until the end of its copy.
   void check_place(const Parcel<D>& parcel, const Storage& source) {
     if (!context_.rules.checks_versions()) return;
     const bool moved =
@@ -264,7 +264,7 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     const Place place{run_, pack_++, sequence_++};
     ++context_.statistics.packs;
     outbound_.evict_old(place.sequence, bin);
-    // A storage this small is never offloaded: there is nothing to decide or to remember.
+    // So small a storage is never offloaded: there is nothing to decide or to remember.
     const bool small = device.bytes(storage) < context_.options.min_bytes;
     const bool here = !small && (device.on_device(tensor) || !context_.rules.keeps_other_devices());
     const Extent extent = here ? choice_.travelling(tensor, storage) : Extent{};
@@ -273,14 +273,14 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     if (auto save = share(tensor, storage, extent, place)) return save;
     std::optional<HostRoom<D>> room;
     section.unlocked([&] { make_room(room, extent.bytes()); });
-    // another thread may have sent it meanwhile
+    // Another thread may have sent it meanwhile.
     if (auto save = share(tensor, storage, extent, place)) return save;
     if (room) return send(tensor, storage, extent, *room, place, bin);
     ++context_.statistics.full;
     return keep(tensor, storage, place, small);
   }
 
-  // Leaves `room` empty if the host is full and tensors are to be kept then.
+  // Leaves `room` empty if the host is full and the options say to keep tensors then.
   void make_room(std::optional<HostRoom<D>>& room, std::int64_t bytes) {
     const CoreOptions& options = context_.options;
     try {
@@ -290,7 +290,7 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     }
   }
 
-  // A save of the parcel that already holds these bytes; null if none does.
+  // Returns a save of the parcel that already has these bytes, or null.
   std::unique_ptr<Saved<Tensor>> share(const Tensor& tensor, const Storage& storage,
                                        const Extent& extent, const Place& place) {
     if (!context_.rules.shares_parcels()) return nullptr;
@@ -333,10 +333,10 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
                                                         .extent = extent,
                                                         .packed_on = context_.current()});
     outbound_.evict_for(device.bytes(storage), bin);
-    // Once the copy runs nothing may fail for want of memory.
+    // Once the copy runs, nothing may fail for lack of memory.
     auto save = std::make_unique<Save>(this->shared_from_this(), nullptr, std::move(layout), place);
     context_.make_room_to_log();
-    tracker_.insert(parcel);  // nobody finds it before it has a save
+    tracker_.insert(parcel);  // not found by others before it has a save
     try {
       outbound_.send(parcel, storage, room);
     } catch (...) {
@@ -386,7 +386,7 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     return at_all && task != GraphTaskId::kNone;
   }
 
-  // Backward unpacks the save: those packed shortly before it will be needed soon, others much
+  // Backward unpacks this save: it will soon need those packed shortly before, and others much
   // later. Returns the first error.
   std::exception_ptr go_on(const Place& place, const Stream& consumer, GraphTaskId task,
                            Section<D>& section) {
@@ -401,8 +401,8 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     return section.catch_up();
   }
 
-  // Registers the callback for the task's end before anything else is done for the task. Call it
-  // outside the lock: the callback takes the lock.
+  // Registers the callback for the end of the task before the task does anything else. Call it
+  // without the lock: the callback takes the lock.
   void begin_task(GraphTaskId task) {
     if (task == GraphTaskId::kNone) return;
     {
@@ -451,7 +451,7 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
   std::uint64_t run_ = 0;
   std::uint64_t pack_ = 0;
   std::uint64_t sequence_ = 0;
-  std::atomic<std::int64_t> parcels_ = 0;  // parcels alive; only a hint if read without the lock
+  std::atomic<std::int64_t> parcels_ = 0;  // alive now; only a hint if read without the lock
   std::atomic<bool> warned_ = false;
 };
 

@@ -1,14 +1,13 @@
-// An offloader, as those hold it who know its device when they are compiled: a handle of the core,
-// which is a pair of saved-tensor hooks that sends what autograd saves to the host and brings it
-// back (shared/offload/offload_core.h).
+// The offloader, for programs that know the type of its device at compile time. It is a handle of
+// the core, a pair of saved-tensor hooks that copies saved tensors to the host and back
+// (shared/offload/offload_core.h).
 //
 //   Offloader<SimDevice, SimAutograd> offloader(device, autograd, options);
 //   offloader.exempt(parameter);
 //   HooksGuard guard(autograd, offloader.hooks());   // forward and backward under it
 //
-// Guarantees 1 to 13 of ARCHITECTURE.md hold; the steps named there are shared/seam/step.h's. Each
-// call is the core's own (OffloadHooks, shared/seam/hooks.h, says what it does). Who learns the
-// device when the program runs holds that one (real/api/device_offloaders.h).
+// Guarantees 1 to 13 of ARCHITECTURE.md hold. OffloadHooks (shared/seam/hooks.h) documents the
+// calls. Programs that learn the device at run time use real/api/device_offloaders.h.
 #pragma once
 
 #include <concepts>
@@ -20,7 +19,7 @@
 
 namespace ferry {
 
-// Copies share one core.
+// Copies of an Offloader share one core.
 template <Device D, Autograd A>
 requires std::same_as<typename D::Tensor, typename A::Tensor>
 class Offloader {
@@ -32,7 +31,8 @@ class Offloader {
       : core_(std::make_shared<OffloadCore<D, A>>(std::move(device), std::move(autograd),
                                                   std::move(options), rules)) {}
 
-  // Pass it to HooksGuard. The hooks see saves while they are installed, and serve them for ever.
+  // Pass these to HooksGuard. They see saves while they are installed; the saves can be unpacked at
+  // any later time.
   std::shared_ptr<Hooks<Tensor>> hooks() const { return core_; }
 
   void exempt(const Tensor& tensor) { core_->exempt(tensor); }

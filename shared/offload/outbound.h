@@ -1,18 +1,18 @@
-// The way to the host: the copy, and the forward stash that keeps its source alive.
+// Copies to the host, and the forward stash that keeps their sources alive.
 //
 //   compute   produce x ──● produced            ┌─ evict ── x's block may be reused
 //                         └──── offload ────┐   │
 //   d2h       ... ────────── after producer ▼ D2H(x) ──● offloaded
 //
-// The stash is a window over the order of packing, bounded in packs and in bytes; what backward
-// comes to much later need not stay when it begins. A source leaves the window after its own pool's
-// stream was told to wait for the copy, so that the pool may give the block out again at once; the
-// host never waits, unless it is what computes: then it does after the core's lock is released, and
-// the source goes after that. A parcel that dies first abandons its source: the pool itself then
-// waits for the copy, and no compute stream stalls for a copy that nobody reads.
+// The stash is a window over the order of packing, bounded in packs and in bytes. When backward
+// begins, sources that it needs only much later leave too. Before a source leaves, the stream of
+// its pool is told to wait for the copy, so the pool may reuse the block at once. The host does not
+// wait, unless it is the host that computes: then the thread waits after the core's lock is
+// released, and the source is dropped after that. If a parcel dies earlier, it abandons its source:
+// the pool waits for the copy, and no compute stream stalls for a copy that nobody reads.
 //
-// A program may give a storage other memory while it is copied (resize_, set_data_ptr). The device
-// keeps the bytes where they are for the copy; the parcel is marked, and its next unpack raises.
+// A program may give a storage other memory during the copy (resize_, set_data_ptr). The device
+// keeps the old bytes for the copy. The parcel is marked, and its next unpack throws.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@
 
 namespace ferry {
 
-// Host bytes that are not yet a copy's target. Never allocate them under the core's lock: pinning
-// is slow, and at the memory limit the thread waits for copies.
+// Host bytes that no copy uses yet. Never allocate them under the core's lock: pinning memory is
+// slow, and at the memory limit the thread waits for copies.
 template <Device D>
 class HostRoom {
  public:
@@ -61,8 +61,7 @@ class Outbound {
 
   explicit Outbound(Context<D>& context) : context_(context) {}
 
-  // Copies the bytes parcel.extent of `source`. If it throws, nothing of the parcel
-  // remains.
+  // Copies the bytes parcel.extent of `source`. If it throws, nothing is left of the parcel.
   void send(const ParcelRef& parcel, const Storage& source, HostRoom<D>& room) {
     invariant(!context_.device.exists(parcel->kept), "a parcel is sent once", Step::kOffload);
     invariant(parcel->reloads.empty(), "nothing comes back before it is sent", Step::kOffload);
@@ -88,21 +87,21 @@ class Outbound {
     hold(*parcel, source);
   }
 
-  // Evicts the sources that are outside the window at the pack of `sequence`.
+  // Evicts the sources that are outside the window when the pack with this sequence number comes.
   void evict_old(std::uint64_t sequence, Bin<D>& bin) {
     if (!context_.rules.bounds_stash()) return;
     const auto packs = static_cast<std::uint64_t>(context_.options.window_tensors);
     while (!window_.empty() && sequence - window_.begin()->first >= packs) evict_first(bin);
   }
 
-  // Evicts the sources that are too far from the save of `sequence`, which backward unpacks.
+  // Evicts sources that were packed long before the save `sequence`, which backward unpacks now.
   void evict_far(std::uint64_t sequence, Bin<D>& bin) {
     if (!context_.rules.bounds_stash()) return;
     const auto packs = static_cast<std::uint64_t>(context_.options.prefetch_tensors);
     while (!window_.empty() && window_.begin()->first + packs < sequence) evict_first(bin);
   }
 
-  // Makes room for a source of `bytes`; one larger than the window is alone in it.
+  // Evicts until a source of `bytes` fits. A source larger than the window is alone in it.
   void evict_for(std::int64_t bytes, Bin<D>& bin) {
     if (!context_.rules.bounds_stash()) return;
     while (!window_.empty() && context_.statistics.forward_stash_bytes >
@@ -111,7 +110,7 @@ class Outbound {
     }
   }
 
-  // The parcel is no longer needed: drops its source, whether or not the copy has ended.
+  // The parcel is no longer needed: drops its source, even if the copy is still running.
   void forget(Parcel<D>& parcel, Bin<D>& bin) noexcept {
     if (!context_.device.exists(parcel.kept)) return;
     const Stream copies = context_.copy_stream(Lane::kDeviceToHost, parcel.packed_on);
@@ -119,8 +118,8 @@ class Outbound {
     bin.drop(leave(parcel));
   }
 
-  // Returns the host bytes, to be rewritten only after the copies that use them. If a copy's end
-  // has no event, a new record marks it.
+  // Returns the host bytes. They are reused only after the copies that use them. A copy without an
+  // event for its end gets a new record.
   void return_host(Parcel<D>& parcel) noexcept {
     std::vector<typename D::Event> events;
     try {
@@ -138,8 +137,8 @@ class Outbound {
     context_.device.release_host(Step::kHostReturn, std::move(parcel.host), events);
   }
 
-  // The thread has waited for the copy of an evicted source. If that failed, the source is put back
-  // for the next try, unless nobody needs it any more.
+  // The thread has waited for the copy of an evicted source. If the wait failed, the source goes
+  // back into the window for another try, unless nobody needs it any more.
   void waited(HostWait<D>&& wait, Bin<D>& bin) noexcept {
     invariant(context_.device.exists(wait.storage), "a source stays until its copy was waited for",
               Step::kEvict);
@@ -149,7 +148,7 @@ class Outbound {
           window_.emplace(wait.evicted->sequence, wait.evicted);
           return hold(*wait.evicted, wait.storage);
         }
-      } catch (...) {  // there was no memory for its entry
+      } catch (...) {  // no memory for its entry
       }
       context_.protect(wait.storage, wait.copies);
     }
@@ -165,7 +164,7 @@ class Outbound {
     return owner && *owner == stream;
   }
 
-  // If it throws, no copy runs, or its source is protected, and the host bytes are returned.
+  // If it throws, either no copy runs or its source is protected, and the host bytes are returned.
   void copy(const ParcelRef& parcel, const Storage& source, HostRoom<D>& room,
             const Stream& compute, const Stream& copies) {
     D& device = context_.device;
@@ -191,7 +190,7 @@ class Outbound {
     }
   }
 
-  // The window, which has an entry for it, keeps the source.
+  // Keeps the source. The window already has the entry.
   void hold(Parcel<D>& parcel, const Storage& source) {
     parcel.kept = source;
     OffloadStatistics& statistics = context_.statistics;
@@ -200,7 +199,7 @@ class Outbound {
         std::max(statistics.forward_stash_peak_bytes, statistics.forward_stash_bytes);
   }
 
-  // If a wait throws, the entry is still there for the next try.
+  // If a wait throws, the entry is still there for another try.
   void evict_first(Bin<D>& bin) {
     const ParcelRef parcel = window_.begin()->second;
     D& device = context_.device;
@@ -217,7 +216,7 @@ class Outbound {
       }
       ++context_.statistics.compute_waits;
     } else {
-      // The pool is another stream's, or unknown: two streams may still use the block.
+      // The pool belongs to another stream, or is unknown: two streams may still use the block.
       device.record_use(Step::kAbandon, parcel->kept, copies);
       device.record_use(Step::kAbandon, parcel->kept, parcel->packed_on);
     }

@@ -1,7 +1,7 @@
 // A call of the offloader under its lock.
 //
-// What a call releases, waits for and tells goes into its bin: when the section ends, the calling
-// thread does the waits, drops the storages and logs the decisions, without the lock.
+// The call collects in its bin what it releases, waits for and logs. When the section ends, the
+// calling thread does the waits, drops the storages and logs the decisions, without the lock.
 #pragma once
 
 #include <chrono>
@@ -31,8 +31,8 @@ class Section {
   }
   Bin<D> bin;
 
-  // The calling thread does its pending waits, without the lock. Returns the first error (except
-  // of a copy that nobody needs); the source to be evicted then stays.
+  // Does the pending waits on the calling thread, without the lock. Returns the first error, except
+  // that of a copy that nobody needs. A source whose wait failed stays in the window.
   std::exception_ptr catch_up() noexcept {
     if (bin.waits.empty()) return nullptr;
     std::exception_ptr error;
@@ -54,7 +54,7 @@ class Section {
     return error;
   }
 
-  // Other threads may meanwhile change anything that was decided.
+  // Runs `call` without the lock. Other threads may then change anything that was decided before.
   template <class Call>
   auto unlocked(Call call) {
     struct Relock {

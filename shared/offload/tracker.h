@@ -1,9 +1,9 @@
-// The tracker: finds the parcel of a storage that is already on its way, and remembers the order of
-// packing.
+// Finds the parcel of a storage that is already being copied, and remembers the order of packing.
 //
-// It is a weak index. A storage's identity is not reused while a parcel refers to it, so an entry
-// cannot come to mean another storage; but an entry must not outlive its parcel. It also counts the
-// storages that Ferry itself keeps alive, by identity: offloading one would free nothing.
+// The references are weak. An identity is not reused while a parcel refers to its storage, so an
+// entry cannot come to mean another storage; but it must not outlive its parcel. The tracker also
+// counts, by identity, the storages that Ferry itself keeps alive: to offload one would free
+// nothing.
 #pragma once
 
 #include <cstddef>
@@ -44,9 +44,9 @@ class Tracker {
     if (found->second.empty()) by_key_.erase(found);
   }
 
-  // A parcel of that key that holds those bytes, or none. It looks at parcels that begin where the
-  // bytes do, at the last one that begins before them, and at those of the whole storage. It misses
-  // any other that covers them: the bytes are then copied again.
+  // Returns a parcel with this key that has these bytes, or null. It looks at the parcels that
+  // begin where the bytes begin, at the last one that begins before them, and at those that begin
+  // at 0. Other parcels may have the bytes too; then they are copied again.
   ParcelRef find(const ParcelKey& key, const Extent& extent) const {
     const auto found = by_key_.find(key);
     if (found == by_key_.end()) return nullptr;
@@ -70,7 +70,7 @@ class Tracker {
     return nullptr;
   }
 
-  // The latest parcel packed before `sequence`, or none.
+  // Returns the last parcel that was packed before `sequence`, or null.
   ParcelRef older(std::uint64_t sequence) const {
     auto entry = by_sequence_.lower_bound(sequence);
     while (entry != by_sequence_.begin()) {
@@ -96,7 +96,7 @@ class Tracker {
   std::size_t size() const { return by_sequence_.size(); }
 
  private:
-  // The parcels of one key, by where their bytes begin.
+  // The parcels of one key, by the offset of their first byte.
   using Place = std::pair<std::int64_t, std::uint64_t>;
   using Parts = std::map<Place, std::weak_ptr<Parcel<D>>>;
   static Place place(const Parcel<D>& parcel) { return {parcel.extent.begin, parcel.sequence}; }
@@ -111,7 +111,7 @@ class Tracker {
     }
   };
 
-  // Looked up by key, never iterated: the order would be that of addresses.
+  // It is only looked up by key. Iteration would follow the order of addresses.
   std::unordered_map<ParcelKey, Parts, Hash> by_key_;
   std::unordered_map<std::uint64_t, int> kept_;
   std::map<std::uint64_t, std::weak_ptr<Parcel<D>>> by_sequence_;

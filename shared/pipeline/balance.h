@@ -1,9 +1,9 @@
-// Splits consecutive layers into the stages of a pipeline so that the most expensive stage costs as
-// little as possible.
+// Splits consecutive layers into stages so that the most expensive stage is as cheap as possible.
 //
-// torchgpipe balances so (balance/blockpartition.py, after Bárány and Grinberg, "Block partitions
-// of sequences", 2015). That moves items between neighbours until the parts are even; this searches
-// for the least largest sum, which is its exact answer to what a pipeline waits for.
+// torchgpipe solves the same problem (balance/blockpartition.py, after Bárány and Grinberg, "Block
+// partitions of sequences", 2015) by moving items between neighbours until the parts are even. This
+// code does a binary search for the smallest possible maximum, which is what a pipeline waits for;
+// a greedy fill decides if a limit is possible.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,11 @@
 
 namespace ferry {
 
-// How many items each part gets. Of the answers that are equally good, one whose largest part has
-// few items (what costs nothing counts as well); the first parts are as full as that lets them be,
-// so long as one item is left for each part after them.
-// Costs are not negative, and their sum fits. Throws std::invalid_argument where there are no
+// Returns the number of items in each part. Among equally good answers it takes one whose largest
+// part has few items (items without cost count too); in it the first parts are as full as possible,
+// as long as each later part gets an item.
+//
+// Costs must not be negative, and their sum must fit. Throws std::invalid_argument if there are no
 // parts, or more parts than items.
 inline std::vector<std::size_t> balance(std::span<const std::int64_t> costs, std::size_t parts,
                                         const PipelineRules& rules = Rules()) {
@@ -53,7 +54,7 @@ inline std::vector<std::size_t> balance(std::span<const std::int64_t> costs, std
   Wide low = 0;
   Wide high = 0;
   for (const Wide weight : weights) {
-    low = std::max(low, weight);  // so that each part gets an item
+    low = std::max(low, weight);  // each part gets an item
     high += weight;
   }
   while (low < high) {

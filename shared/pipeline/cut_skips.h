@@ -1,5 +1,5 @@
-// The tracker of one stage of a pipeline whose graph is cut between stages: skip tensors from other
-// stages reach it as leaves, and those it stashes are recorded.
+// The skip tracker of one stage of a pipeline whose graph is cut between stages. Skip tensors from
+// other stages arrive as leaves, and those that the stage stashes for others are recorded.
 #pragma once
 
 #include <cstddef>

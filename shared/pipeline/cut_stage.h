@@ -1,12 +1,12 @@
-// One micro-batch at one stage of a pipeline whose graph is cut between stages: what arrives are
-// leaves, and what leaves are the outputs of one last node, the *cut*, whose gradients are those
-// that come back.
+// One micro-batch at one stage of a pipeline whose graph is cut between stages. Its inputs are
+// leaves. Its outputs are the inputs of one last node, the *cut*. The backward of the cut returns
+// the gradients that came back from later stages.
 //
 //     arrived ──▶ leaf ──▶ the stage ──▶ outputs, stashes ──▶ cut ──▶ phony
 //     gradients ◀── leaf ◀─────────────────────────────────── cut ◀── backward begins here
 //
-// The cut keeps no tensor: an output's bytes are freed as soon as the next stage has them, unless
-// the stage's own graph saved them.
+// The cut keeps no tensor: the bytes of an output are freed as soon as the next stage has copied
+// them, unless the graph of the stage saved them.
 #pragma once
 
 #include <cstddef>
@@ -42,10 +42,10 @@ class CutStage {
   CutStage(const CutStage&) = delete;
   CutStage& operator=(const CutStage&) = delete;
 
-  // Runs the stage. Its results have no graph, but require grad where they should.
+  // Runs the stage. Its results have no graph; they require grad where they would with one.
   Crossings<Value> forward() { return run(); }
 
-  // First run of a checkpointed stage: makes no graph.
+  // Runs a checkpointed stage for the first time, without a graph.
   Crossings<Value> forward_checkpointed(bool random) {
     invariant(!ambient_, "a checkpointed stage runs forward once");
     ambient_ = autograd_.ambient(arrived_.values, random);
@@ -53,7 +53,7 @@ class CutStage {
     const CheckpointContextGuard<A> inside(autograd_, checkpointing(false));
     return run();
   }
-  // Saves the inputs with these hooks until the second run: they may be offloaded meanwhile.
+  // Saves the inputs under these hooks until the recompute, so they may be offloaded meanwhile.
   void put_away(std::shared_ptr<Hooks<typename A::Tensor>> hooks) {
     invariant(away_.empty(), "a stage's inputs are put away once");
     const HooksGuard<A> guard(autograd_, std::move(hooks));
@@ -61,8 +61,8 @@ class CutStage {
     const auto save = [&](Value& value) {
       if (!autograd_.exists(value)) return;
       const bool requires_grad = autograd_.requires_grad(value);
-      // Saved as a value without grad: autograd accumulates into the leaf itself, so that a saved
-      // leaf which requires grad would keep its bytes on the device.
+      // Save a value that does not require grad. Autograd accumulates into the leaf itself, so a
+      // saved leaf that requires grad would keep its bytes on the device.
       value = autograd_.leaf(autograd_.tensor(value), false);
       away_.push_back({&value, requires_grad, autograd_.save(value)});
       value = Value();
@@ -81,7 +81,7 @@ class CutStage {
     run();
   }
 
-  // Runs a graph task from the cut, or from the loss if that is the stage's only output.
+  // Runs a graph task from the cut, or from the loss if that is the only output of the stage.
   void backward(Crossings<Value> gradients) {
     *gradients_ = std::move(gradients);
     if (!autograd_.requires_grad(root_)) return;
@@ -91,7 +91,8 @@ class CutStage {
     root_ = Value();
     autograd_.backward(roots, from);
   }
-  // Gradients of the inputs; none for an input without one. Afterwards the run is empty.
+  // Returns the gradients of the inputs, none for an input without one. Afterwards the run is
+  // empty.
   Crossings<Value> gradients() {
     Crossings<Value> result;
     for (const Value& leaf : leaves_.values) result.values.push_back(autograd_.gradient(leaf));
@@ -101,12 +102,12 @@ class CutStage {
     return result;
   }
 
-  // The stage is the last one: what it returns is the loss.
+  // Marks the last stage: it returns the loss.
   void ends_in_loss() { is_loss_ = true; }
 
  private:
   struct PutAway {
-    Value* value;  // where it stood in arrived_
+    Value* value;  // its place in arrived_
     bool requires_grad;
     typename A::SavedValue saved;
   };
@@ -137,7 +138,7 @@ class CutStage {
   Crossings<Value> cut(Crossings<Value> made) {
     Crossings<Value> leaving;
     Values inputs;
-    std::vector<std::optional<std::size_t>> routes;  // route of each input; none: a value
+    std::vector<std::optional<std::size_t>> routes;  // the route of each input; none for a value
     std::vector<std::size_t> ordinals;
     const auto leave = [&](const Value& value, std::optional<std::size_t> route,
                            std::size_t ordinal) {
@@ -146,7 +147,7 @@ class CutStage {
         routes.push_back(route);
         ordinals.push_back(ordinal);
       }
-      // Without grad mode the graph is only made by the second run.
+      // Without grad mode only the recompute makes the graph.
       const bool may = !autograd_.grad_mode() && autograd_.differentiable(value);
       return may ? autograd_.leaf(autograd_.tensor(value), true) : autograd_.detach(value);
     };

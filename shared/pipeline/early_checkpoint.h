@@ -1,15 +1,15 @@
-// A checkpoint in two halves, so that its recompute need not wait for the gradient.
+// A checkpoint in two halves, so that its recompute does not wait for the gradient.
 //
 //     forward:   checkpoint (no graph inside) ─▶ wait for the next stage ─▶ recompute (a phony)
-//     backward:  recompute: the function runs again ─▶ wait for the gradient ─▶ checkpoint: a graph
-//                task of its own over what was recomputed
+//     backward:  recompute: runs the function ─▶ wait for the gradient ─▶ checkpoint: a graph task
+//                of its own over the results
 //
-// Backward runs the halves in the reverse order, so the function runs again while the gradient is
-// still on its way from the next device. An edge says so: the first half gives a phony beside its
-// outputs, and the second one takes it. Without that the order would be that of the nodes' numbers,
-// which say nothing here: a worker numbers the first half, and the thread that began the step the
-// second. As with the reentrant variant, only backwards that
-// accumulate in leaves can go through it.
+// Backward runs the halves in reverse order, so the function is recomputed while the gradient is
+// still on its way from the next device. An edge makes this order: the first half returns a phony
+// beside its outputs, and the second half takes it. Without the edge, autograd would order by the
+// numbers of the nodes. These mean nothing here: a worker makes the first node, and the thread that
+// began the step makes the second. As with the reentrant variant, only backwards that accumulate in
+// leaves work.
 //
 // Source: torchgpipe/checkpoint.py.
 #pragma once
@@ -40,9 +40,9 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
       : state_(state), region_(state, inputs, options, std::move(function), nullptr) {}
 
   // The first half: runs the function. Its outputs have a graph even if no input has one, because
-  // gradients of parameters flow through it. `keep`, called after the function, returns the further
-  // values that a second run needs; they are saved like the inputs and appended to them. So is the
-  // phony that the second half takes.
+  // gradients of parameters flow through it. After the function, `keep` is called. It returns
+  // further values that the recompute needs. They are appended to the inputs and saved with them,
+  // and so is the phony for the second half.
   Values checkpoint(Values& inputs, const std::function<Values()>& keep) {
     A& autograd = state_->autograd;
     Values outputs = region_.forward(inputs);
@@ -62,7 +62,7 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
     return outputs;
   }
 
-  // The second half; takes the inputs that the first half extended, and its outputs.
+  // The second half. It takes the inputs, as the first half extended them, and its outputs.
   void recompute(const Values& inputs, Values& outputs) {
     A& autograd = state_->autograd;
     Value& value = lane(autograd, outputs);
@@ -88,12 +88,12 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
       const std::lock_guard lock(mutex_);
       recomputed_.emplace_back(task, std::move(recomputed));
     }
-    // If the backward fails before the first half's turn, its result is dropped here.
+    // If the backward fails before it reaches the first half, the result is dropped here.
     state_->autograd.after_task([weak = this->weak_from_this(), task] {
       if (const auto self = weak.lock()) self->take(task);
     });
   }
-  // None if a backward began after the second half.
+  // Returns none if the backward began after the second half.
   std::optional<Recomputed> take(GraphTaskId task) {
     const std::lock_guard lock(mutex_);
     for (auto entry = recomputed_.begin(); entry != recomputed_.end(); ++entry) {
@@ -116,9 +116,9 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
     return result;
   }
 
-  // Backward goes from an output to which no gradient came as well, by an edge that carries none:
-  // what was stashed has its turn there. So nothing gets a gradient that has none without a
-  // checkpoint.
+  // An output may have got no gradient. Backward then continues from it by an edge without a
+  // gradient, because stashed tensors of the stage need their turn. So a tensor that has no
+  // gradient without a checkpoint gets none here.
   void go_without(Values& outputs, Values& gradients) {
     A& autograd = state_->autograd;
     const typename A::GradModeScope grad(autograd, true);
@@ -132,7 +132,7 @@ class EarlyCheckpoint : public std::enable_shared_from_this<EarlyCheckpoint<D, A
   const std::shared_ptr<CheckpointState<D, A>> state_;
   Region region_;
   typename D::Mutex mutex_;
-  std::vector<std::pair<GraphTaskId, Recomputed>> recomputed_;  // between halves of a backward
+  std::vector<std::pair<GraphTaskId, Recomputed>> recomputed_;  // between the halves of a backward
 };
 
 }  // namespace ferry

@@ -1,4 +1,4 @@
-// The nodes between two stages, for one micro-batch: each does something in forward, and the
+// The nodes between two stages, for one micro-batch. Each does something in forward, and the
 // opposite in backward (shared/transfer/transfer.h).
 //
 //                forward, on the values               backward, on their gradients
@@ -6,7 +6,7 @@
 //     copy_node  they move to the next device         they move back
 //     in_node    the next stage waits for them        they may be received
 //
-// Values that need no gradient pass by the nodes. Source: torchgpipe/copy.py.
+// Values that need no gradient do not go through nodes. Source: torchgpipe/copy.py.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace ferry {
 
 namespace lane_detail {
 
-// The values that exist.
+// Returns the tensors of the values that have one.
 template <PipelineAutograd A>
 std::vector<typename A::Tensor> tensors(A autograd, std::span<const typename A::Value> values) {
   std::vector<typename A::Tensor> found;
@@ -31,8 +31,8 @@ std::vector<typename A::Tensor> tensors(A autograd, std::span<const typename A::
   return found;
 }
 
-// Makes the values that require grad outputs of a node on the current stream, holding their present
-// tensors.
+// Replaces `values` by `outputs`. Those that require grad become outputs of one node on the current
+// stream.
 template <PipelineAutograd A, class Backward>
 void through_node(A autograd, std::vector<typename A::Value>& values,
                   std::vector<typename A::Value> outputs, Backward backward) {

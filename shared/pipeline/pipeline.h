@@ -1,23 +1,23 @@
-// The pipeline of micro-batches whose backward is autograd's (GPipe).
+// The GPipe pipeline: its backward is one ordinary backward of autograd.
 //
 //   Pipeline<SimDevice, SimAutograd, SimWorkers> pipeline(devices, autograd, workers, stages, …);
-//   outputs = pipeline.forward(microbatches);     // then one backward from all of them
+//   outputs = pipeline.forward(microbatches);     // then run one backward from all of them
 //
-// Forward goes by clock: at clock k micro-batch i is at stage j = k - i. Each clock is a *fence*,
-// on the calling thread, and a *compute*, in the devices' workers. The fence copies what the stages
-// need from the devices where it is, and adds the edges that give backward its order:
+// Forward goes by clock: at clock k, micro-batch i is at stage j = k - i. Each clock has two parts.
+// The *fence*, on the calling thread, copies what the stages need from other devices, and adds the
+// edges that order backward. The *compute* runs the stages in the workers of the devices.
 //
 //     … F(i) ──▶ out ──▶ recompute ──▶ copy skips ──▶ copy ──▶ in ──▶ F(i) …
 //     stage j                 ▲                                        stage j + 1
 //                           join ◀── fork of micro-batch i - 1, which goes backward later
 //
-// In backward the same nodes run from right to left: `in` announces the gradient, `copy` moves it
-// on the stream of arrival of stage j's device, `recompute` runs the stage again while it moves,
-// and `out` makes the stage wait for it. The nodes live on streams of arrival, so that autograd's
-// own ordering between nodes does not make the recompute wait.
+// In backward the same nodes run from right to left. `in` announces the gradient. `copy` moves it
+// on the arrival stream of stage j's device. `recompute` runs the stage meanwhile. `out` makes the
+// stage wait for the gradient. The nodes live on arrival streams, so autograd's own ordering
+// between nodes does not make the recompute wait.
 //
-// The results are on the last stage's device. Errors: forward() throws what the first stage that
-// failed threw, when the other workers are done; nothing of the step is left then.
+// The results are on the device of the last stage. If stages fail, forward() waits for the other
+// workers and throws the error of the first failed stage; nothing is left of the step then.
 //
 // Source: torchgpipe/pipeline.py.
 #pragma once
@@ -57,7 +57,7 @@ class Pipeline {
         state_(
             std::make_shared<CheckpointState<D, A>>(devices_.at(0), std::move(autograd), rules)) {}
 
-  // Takes a list of values for each micro-batch, and returns one for each, in the same order.
+  // Takes a list of values for each micro-batch. Returns one list for each, in the same order.
   std::vector<Values> forward(std::vector<Values> microbatches) {
     Run run(*this, std::move(microbatches));
     for (const auto& clock : clock_cycles(run.microbatches.size(), stages_.size())) {
@@ -119,7 +119,7 @@ class Pipeline {
     }
 
     // Makes backward take micro-batch i through stage j before micro-batch i - 1, which has just
-    // left that stage.
+    // left this stage in forward.
     void order(std::size_t i, std::size_t j) {
       const Place<D> from = place(i - 1, j);
       const typename D::StreamScope on(from.device, from.arrivals);
@@ -147,7 +147,7 @@ class Pipeline {
       }
     }
 
-    // In the device's worker.
+    // Runs in the worker of the device.
     void forward(StageRun<D, A>& run, std::size_t i, std::size_t j) {
       Values& values = microbatches[i].values;
       SharedBytes<D>& bytes = microbatches[i].bytes;
@@ -162,7 +162,7 @@ class Pipeline {
       }
       bytes.leave(device, crossing(i, owner.layout_->out_of(j)), j, runs_again(i, j));
     }
-    // The values, and what the portals of these routes have.
+    // Returns the values of a micro-batch, and what the portals of these routes hold.
     Crossings<std::optional<typename D::Tensor>> crossing(std::size_t i,
                                                           const std::vector<std::size_t>& routes) {
       Crossings<std::optional<typename D::Tensor>> found;
@@ -175,7 +175,7 @@ class Pipeline {
       return found;
     }
 
-    // Copies what later stages take, then adds the node that runs the stage again.
+    // Copies what later stages need, then adds the node that recomputes the stage.
     void finish(std::size_t i, std::size_t j, StageRun<D, A>& run) {
       Values& values = microbatches[i].values;
       for (const std::size_t route : owner.layout_->out_of(j)) {

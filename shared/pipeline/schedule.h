@@ -1,22 +1,23 @@
-// Schedules: lists of actions, one per device, that say when a stage works on a micro-batch.
+// Schedules: for each device a list of actions, each a stage and a micro-batch, forward or
+// backward.
 //
 //   GPipe        all forwards, then all backwards.
-//   1F1B         as few forwards ahead as keep the last device busy, then one backward and one
-//                forward in turn.
-//   interleaved  1F1B, with several stages to a device (device d has d, d + n, d + 2n, …), so that
+//   1F1B         only as many forwards first as keep the last device busy, then one backward and
+//                one forward in alternation.
+//   interleaved  1F1B with several stages on a device (device d has d, d + n, d + 2n, …), so that
 //                the pipeline fills in smaller steps.
 //
-// With n devices, v stages on each, m micro-batches, and stages that take equally long, the share
-// of a step that a device is idle (the bubble), and the micro-batches of a stage that are alive at
-// once:
+// Let there be n devices, v stages on each, m micro-batches, and stages that take equally long. The
+// bubble is the fraction of a step in which a device is idle. Alive are the micro-batches that a
+// device holds at once.
 //
 //                bubble                  alive on device d
 //   GPipe        (n-1) / (m + n-1)       m
 //   1F1B         (n-1) / (m + n-1)       min(m, n - d)
 //   interleaved  (n-1) / (v m + n-1)     min(v m, 2 (n - d - 1) + (v-1) n + 1)
 //
-// Sources: Huang et al., GPipe; Narayanan et al., PipeDream-2BW and Megatron-LM (2021), whose order
-// of warm-up the interleaved schedule has.
+// Sources: Huang et al., GPipe; Narayanan et al., PipeDream-2BW and Megatron-LM (2021). The
+// interleaved schedule has the warm-up order of the latter.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +53,8 @@ struct Schedule {
   std::vector<std::vector<PipelineAction>> devices;
 };
 
-// GPipe's forward by clock, as (micro-batch, stage) pairs: at clock k micro-batch k - j is at stage
-// j. Each pair occurs once, at clock i + j.
+// The forward of GPipe by clock, as (micro-batch, stage) pairs. At clock k, micro-batch k - j is at
+// stage j. Each pair (i, j) occurs once, at clock i + j.
 inline std::vector<std::vector<std::pair<std::size_t, std::size_t>>> clock_cycles(
     std::size_t microbatches, std::size_t stages) {
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>> clocks;
@@ -70,7 +71,7 @@ inline std::vector<std::vector<std::pair<std::size_t, std::size_t>>> clock_cycle
 
 namespace schedule_detail {
 
-// The k-th forward, or backward, of a device: its stages take turns of n micro-batches each.
+// Returns the k-th forward, or backward, of a device. Its stages alternate, n micro-batches each.
 inline PipelineAction nth(std::size_t k, bool forward, std::size_t device, std::size_t n,
                           std::size_t v) {
   const std::size_t round = k / (n * v);
@@ -81,9 +82,9 @@ inline PipelineAction nth(std::size_t k, bool forward, std::size_t device, std::
 
 }  // namespace schedule_detail
 
-// Throws std::invalid_argument if a count is zero, if GPipe or 1F1B get several stages on a
-// device, or if the interleaved schedule gets micro-batches that are no multiple of its
-// devices.
+// Throws std::invalid_argument if a count is zero, if GPipe or 1F1B gets several stages on a
+// device, or if the number of micro-batches for the interleaved schedule is not a multiple of the
+// number of devices.
 inline void check_schedule(ScheduleKind kind, std::size_t devices, std::size_t stages_each,
                            std::size_t microbatches) {
   const auto refuse = [kind](const std::string& text) {
@@ -114,7 +115,7 @@ inline Schedule make_schedule(ScheduleKind kind, std::size_t devices, std::size_
     if (interleaved) ahead = std::min(all, 2 * behind + (stages_each - 1) * devices);
     std::vector<PipelineAction>& actions = schedule.devices.emplace_back();
     const auto add = [&](std::size_t k, bool forward) {
-      // Without turns the group size does not matter.
+      // with one stage on each device the group size does not matter
       actions.push_back(interleaved ? schedule_detail::nth(k, forward, device, devices, stages_each)
                                     : PipelineAction{forward, device, k});
     };
@@ -128,7 +129,7 @@ inline Schedule make_schedule(ScheduleKind kind, std::size_t devices, std::size_
   return schedule;
 }
 
-// The most micro-batches of its stages that a device holds at once.
+// Returns the most micro-batches that a device holds at once.
 inline std::size_t alive_max(const std::vector<PipelineAction>& actions) {
   std::size_t alive = 0;
   std::size_t most = 0;
@@ -140,7 +141,7 @@ inline std::size_t alive_max(const std::vector<PipelineAction>& actions) {
   return most;
 }
 
-// The closed form of the bubble, in thousandths, rounded.
+// Returns the bubble by its formula, in thousandths, rounded.
 inline std::int64_t bubble_permille(ScheduleKind kind, std::size_t devices, std::size_t stages_each,
                                     std::size_t microbatches) {
   const std::size_t work = microbatches * (kind == ScheduleKind::kInterleaved ? stages_each : 1);
@@ -153,10 +154,10 @@ struct PlacedAction {
   PipelineAction action;
 };
 
-// All actions in an order that respects their needs: a forward follows the previous stage's, a
-// backward follows the next stage's and its own forward. It goes by rounds: in each, every
-// device that can takes its next action. Throws std::invalid_argument if no device can
-// proceed.
+// Returns all actions in one possible order. A forward comes after that of the previous stage, and
+// a backward after its own forward and the backward of the next stage. The order goes by rounds: in
+// each, every device that can takes its next action. Throws std::invalid_argument if no device can
+// go on.
 inline std::vector<PlacedAction> in_order(const Schedule& schedule) {
   const std::size_t m = schedule.microbatches;
   std::vector<char> forwards(schedule.stages * m);

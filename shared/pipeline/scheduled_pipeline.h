@@ -1,19 +1,18 @@
-// The pipeline of micro-batches that goes backward itself, in the order of a schedule: a forward of
-// one micro-batch may follow a backward of another (1F1B, interleaved), so that few are alive at
-// once.
+// The pipeline that runs backward itself, in the order of a schedule (1F1B, interleaved). A forward
+// of one micro-batch may follow the backward of another, so few micro-batches are alive at once.
 //
 //   ScheduledPipeline<SimDevice, SimAutograd, SimWorkers> pipeline(devices, autograd, workers, …);
-//   losses = pipeline.step(microbatches, loss);      // gradients are accumulated in the leaves
+//   losses = pipeline.step(microbatches, loss);      // gradients accumulate in the leaves
 //
-// The graph is cut between stages (shared/pipeline/cut_stage.h), so that one stage of one
-// micro-batch can go backward alone. Whatever crosses, values, skip tensors and gradients alike, is
-// sent straight from the device that made it to the one that takes it (shared/transfer/transfer.h).
-// A stage that runs again does so before it waits for its gradient.
+// The graph is cut between stages (shared/pipeline/cut_stage.h), so one stage of one micro-batch
+// can run backward alone. Values, skip tensors and gradients go straight from the device that made
+// them to the device that takes them (shared/transfer/transfer.h). A stage recomputes before it
+// waits for its gradient.
 //
-// The micro-batches of a stage go backward from the first to the last: so the sums in the leaves
-// are those of a training that takes them one by one.
+// The micro-batches of a stage run backward from the first to the last. So the sums in the leaves
+// have the same bits as in a training that takes the micro-batches one by one.
 //
-// Sources: torch/distributed/pipelining/schedules.py and stage.py, whose actions these are.
+// Sources: torch/distributed/pipelining/schedules.py and stage.py, with the same actions.
 #pragma once
 
 #include <algorithm>
@@ -40,11 +39,11 @@ class ScheduledPipeline {
  public:
   using Value = typename A::Value;
   using Values = std::vector<Value>;
-  // The loss of one micro-batch as a scalar, from the last stage's outputs; the function itself
-  // applies any factor (one over the number of micro-batches, say).
+  // Returns the loss of one micro-batch, a scalar, from the outputs of the last stage. The function
+  // itself applies any factor, such as one over the number of micro-batches.
   using Loss = std::function<Value(Values, std::size_t microbatch)>;
 
-  // Stage s is on device s % n: with n devices, each has stages / n of them.
+  // Stage s is on device s % n. With n devices, each has stages / n of them.
   ScheduledPipeline(std::vector<D> devices, A autograd, W workers,
                     std::vector<typename PipelineStage<A>::Function> stages, SkipLayout layout,
                     ScheduleKind kind, const CorePipelineOptions& options, Rules rules = {})
@@ -63,13 +62,13 @@ class ScheduledPipeline {
     input_hooks_.resize(stages_.size());
   }
 
-  // Saves the inputs of a checkpointed stage under these hooks until it runs again. None: the
+  // Saves the inputs of a checkpointed stage under these hooks until its recompute. Null: the
   // inputs stay on the device.
   void save_inputs(std::size_t stage, std::shared_ptr<Hooks<typename A::Tensor>> hooks) {
     input_hooks_.at(stage) = std::move(hooks);
   }
 
-  // The losses, without their graph, in the order of the micro-batches.
+  // Runs one step. Returns the losses, without graph, in the order of the micro-batches.
   Values step(std::vector<Values> microbatches, Loss loss) {
     OneStep step(*this, std::move(microbatches), std::move(loss));
     workers_.run(step.tasks());
@@ -91,8 +90,8 @@ class ScheduledPipeline {
   std::vector<std::shared_ptr<Hooks<typename A::Tensor>>> input_hooks_;  // by stage
 };
 
-// One step. Its tasks run in the workers; a task touches only its own inputs and outputs, in the
-// order of the schedule.
+// One step. Its tasks run in the workers, in the order of the schedule. A task uses only its own
+// inputs and outputs.
 template <PipelineDevice D, PipelineAutograd A, Workers W>
 struct ScheduledPipeline<D, A, W>::OneStep {
   using Owner = ScheduledPipeline;
@@ -224,8 +223,8 @@ struct ScheduledPipeline<D, A, W>::OneStep {
     return is_last(s) ? std::nullopt : std::optional(s + 1);
   }
 
-  // Sends the results of stage s for a micro-batch, or its gradients: the values to the next stage
-  // in that direction, each skip tensor to the other end of its route.
+  // Sends results of stage s for a micro-batch, or its gradients. Values go to the next stage in
+  // that direction, and each skip tensor to the other end of its route.
   void send(std::vector<Crossings<Value>>& boxes, std::size_t s, std::size_t i,
             std::optional<std::size_t> next, std::size_t SkipRoute::*end, Crossings<Value> made) {
     const auto box = [&](std::size_t stage) -> Crossings<Value>& {
@@ -267,8 +266,8 @@ struct ScheduledPipeline<D, A, W>::OneStep {
   const std::size_t count;  // the number of micro-batches
   std::size_t checkpointed = 0;
   Values losses;
-  std::vector<SharedBytes<D>> bytes;  // indexed by micro-batch
-  // Indexed by stage and micro-batch.
+  std::vector<SharedBytes<D>> bytes;  // by micro-batch
+  // These three are indexed by stage and micro-batch.
   std::vector<std::optional<CutStage<A>>> runs;
   std::vector<Crossings<Value>> arriving;
   std::vector<Crossings<Value>> returning;  // gradients on their way back

@@ -1,16 +1,16 @@
-// Who has the bytes of what crosses between stages, for one micro-batch: a stage may write in place
-// what it is given if nobody else has those bytes, and if it is not to run again on them.
+// Checks in-place writes of stages, for one micro-batch. A stage may write a tensor that it is
+// given only if nobody else has its bytes, and if the stage will not be recomputed from it.
 //
-// Without stages a tensor that goes on and is stashed as well is one tensor: whoever writes it
-// writes both, and autograd knows. Between stages each goes its own way, in a graph of its own and
-// perhaps as a copy. There a write to the one is seen by some readers of the other, and its
-// gradient comes to none: so it is an error.
+// Without stages, a tensor that is both returned and stashed is one tensor: a write to it is seen
+// in both places, and autograd knows. Between stages the two go separate ways, each in a graph of
+// its own and perhaps as a copy. Then some readers see the write and others do not, and its
+// gradient is lost. So it is an error.
 //
 //     stage 1 stashes y, and returns it ──▶ stage 2 writes y ──▶ stage 3 pops: what?
 //
-// Bytes are known by their version counter, which views and detached tensors share; and what
-// crosses by a number beside it, since a copy on another device has a counter of its own. (An
-// inference tensor has none: nobody is told of writes to it.)
+// Bytes on one device are identified by their version counter, which views and detached tensors
+// share. What crosses between stages also has a number, since a copy on another device has another
+// counter. (Inference tensors have no counter, so writes to them are not noticed.)
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@
 
 namespace ferry {
 
-// None: there is no tensor.
+// Returns none if the value has no tensor.
 template <PipelineAutograd A>
 std::optional<typename A::Tensor> tensor_of(const A& autograd, const typename A::Value& value) {
   return autograd.exists(value) ? std::optional(autograd.tensor(value)) : std::nullopt;
@@ -46,7 +46,7 @@ class SharedBytes {
   SharedBytes(std::shared_ptr<const SkipLayout> layout, const PipelineRules& rules)
       : layout_(std::move(layout)), rules_(rules) {}
 
-  // Before a stage runs for the first time, with what it is given on its device.
+  // Call it before the first run of a stage, with what the stage is given on its device.
   void enter(D device, const Crossings<Tensor>& given) {
     invariant(lanes_.empty(), "a micro-batch is in one stage at a time");
     invariant(values_.empty() || values_.size() == given.values.size(),
@@ -61,7 +61,8 @@ class SharedBytes {
       skips_.erase(route);
     }
   }
-  // After it, with what it made. Throws ValueError if it wrote what it must not.
+  // Call it after that run, with what the stage made. Throws ValueError if it wrote what it must
+  // not.
   void leave(D device, const Crossings<Tensor>& made, std::size_t stage, bool runs_again) {
     for (const Lane& lane : lanes_) {
       if (!lane.version || device.read(*lane.version) == lane.version_before) continue;
@@ -85,7 +86,7 @@ class SharedBytes {
   }
 
  private:
-  // The number of the bytes.
+  // A number that stands for the bytes.
   using Bytes = std::uint64_t;
   static constexpr Bytes kNew = 0;
 
@@ -93,10 +94,10 @@ class SharedBytes {
     Bytes bytes;
     std::optional<std::size_t> route;            // none: a value
     std::optional<typename D::Version> version;  // none: there is no tensor
-    std::uint64_t version_before;                // where there is one
+    std::uint64_t version_before;                // if there is a version
   };
 
-  // New bytes may be those of what is there already.
+  // New bytes may turn out to be those of a tensor that is known already.
   Bytes add(D device, const Tensor& tensor, std::optional<std::size_t> route, Bytes bytes) {
     Lane lane{bytes, route, std::nullopt, 0};
     if (tensor) {
@@ -116,7 +117,7 @@ class SharedBytes {
     }
     return ++last_;
   }
-  // Who else has the bytes of what entered, in words.
+  // Returns, in words, who else has the bytes; none if nobody has.
   std::optional<std::string> others(const Lane& lane) const {
     for (const auto& [route, bytes] : skips_) {
       if (bytes == lane.bytes) return "the skip tensor '" + name(route) + "'";
@@ -140,8 +141,8 @@ class SharedBytes {
   PipelineRules rules_;
   Bytes last_ = kNew;
   std::vector<Bytes> values_;           // on their way to the next stage
-  std::map<std::size_t, Bytes> skips_;  // on theirs, by route
-  std::vector<Lane> lanes_;             // into the stage that runs, and out of it
+  std::map<std::size_t, Bytes> skips_;  // skip tensors on their way, by route
+  std::vector<Lane> lanes_;             // what the running stage was given, and what it made
 };
 
 }  // namespace ferry

@@ -1,4 +1,4 @@
-// Common parts of the pipelines: stages, devices, and how a stage runs a micro-batch.
+// Parts that both pipelines use: stages, devices, and the options of checkpointed micro-batches.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@
 
 namespace ferry {
 
-// The micro-batches that run again in backward: all; all but the last, whose backward comes at
-// once; or none. Without grad mode, none.
+// The micro-batches that backward recomputes: all; all but the last, whose backward comes at once;
+// or none. Without grad mode there are none.
 enum class CheckpointMode : std::uint8_t { kAlways, kExceptLast, kNever };
 inline constexpr std::string_view kCheckpointModeNames[] = {"always", "except_last", "never"};
 constexpr std::string_view name(CheckpointMode mode) {
   return kCheckpointModeNames[static_cast<std::size_t>(mode)];
 }
 
-// Micro-batch i is checkpointed where i < this.
+// Returns the number of checkpointed micro-batches: micro-batch i is checkpointed if i is less.
 inline std::size_t checkpoint_stop(CheckpointMode mode, std::size_t microbatches) {
   if (mode == CheckpointMode::kNever || microbatches == 0) return 0;
   return mode == CheckpointMode::kAlways ? microbatches : microbatches - 1;
@@ -33,8 +33,8 @@ inline std::size_t checkpoint_stop(CheckpointMode mode, std::size_t microbatches
 
 struct CorePipelineOptions {
   CheckpointMode checkpoint = CheckpointMode::kExceptLast;
-  std::vector<bool> checkpointed_stages;  // the stages this applies to; empty: all
-  // Random numbers of a recompute are those of forward.
+  std::vector<bool> checkpointed_stages;  // whether each stage is checkpointed; empty: all are
+  // A recompute gets the random numbers of forward.
   bool preserve_rng_state = true;
 
   bool checkpoints(std::size_t stage) const {
@@ -42,7 +42,7 @@ struct CorePipelineOptions {
   }
 };
 
-// The data that passes between stages: the micro-batch's values, and skip tensors by route.
+// The data that passes between stages: values of the micro-batch, and skip tensors by route.
 template <class Item>
 struct Crossings {
   std::vector<Item> values;
@@ -53,13 +53,13 @@ template <class A>
 struct PipelineStage {
   using Values = std::vector<typename A::Value>;
   std::size_t device = 0;
-  // Runs the stage on any of its micro-batches, in its device's worker; a checkpointed stage runs
-  // once more in backward. May stash and pop (shared/skip/).
+  // Runs the stage on any micro-batch, in the worker of its device. Backward calls it once more if
+  // the stage is checkpointed. It may stash and pop (shared/skip/).
   using Function = std::function<Values(Values)>;
   Function function;
 };
 
-// The thread-local state that a worker takes over from the thread that began the step.
+// The thread-local state of the thread that began the step. Workers run stages with it.
 template <PipelineAutograd A>
 class CallersState {
  public:
@@ -71,7 +71,7 @@ class CallersState {
 
   bool grad_mode() const { return grad_mode_; }
 
-  // While it lives, the constructing thread has that state.
+  // While it lives, the thread that made it has that state.
   class Scope {
    public:
     explicit Scope(const CallersState& state)
@@ -92,7 +92,7 @@ class CallersState {
   typename A::Ambient ambient_;
 };
 
-// The devices as each micro-batch sees them. They compute on the caller's streams.
+// The devices, with the streams for each micro-batch. They compute on the caller's streams.
 template <PipelineDevice D>
 class Places {
  public:

@@ -1,9 +1,9 @@
-// What a stage of a pipeline keeps of a micro-batch until its backward.
+// The policies for a pipeline stage: how it treats tensors of a micro-batch until its backward.
 //
-//   keep                 everything
-//   offload              what it saves moves to the host
-//   checkpoint           its inputs, and it runs again
-//   checkpoint+offload   the same, and its inputs move to the host until it runs again
+//   keep                 keeps all saved tensors
+//   offload              moves its saved tensors to the host
+//   checkpoint           keeps its inputs only, and recomputes
+//   checkpoint+offload   moves its inputs to the host, and recomputes
 #pragma once
 
 #include <cstddef>

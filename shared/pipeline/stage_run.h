@@ -1,4 +1,4 @@
-// One micro-batch at one stage of a pipeline whose backward is autograd's.
+// One micro-batch at one stage of a GPipe pipeline, whose backward is autograd's.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +27,14 @@ class StageRun {
         skips_(std::move(skips)),
         place_(std::move(place)) {}
 
-  // Runs in the device's worker.
+  // Call it in the worker of the device.
   void forward(const CallersState<A>& callers, Values& values) {
     const typename D::StreamScope on(place_.device, place_.compute);
     const typename CallersState<A>::Scope scope(callers);
     values = run(function_, skips_, std::move(values), /*again=*/false);
   }
 
-  // Runs the stage as a checkpoint; `finish` adds its second half.
+  // Runs the stage as a checkpoint, in the worker of the device. `finish` adds the second half.
   void forward_checkpointed(const CallersState<A>& callers, Values& values,
                             const CoreCheckpointOptions& options) {
     const typename D::StreamScope on(place_.device, place_.compute);
@@ -46,7 +46,7 @@ class StageRun {
         [first = skips_, function = function_, count = inputs_.size(),
          again = false](Values inputs) mutable {
           if (!std::exchange(again, true)) {
-            // Skip tensors popped so far become further inputs.
+            // Skip tensors that it popped so far become further inputs.
             const auto skips = std::exchange(first.popped, nullptr);
             return run(function, with(first, skips), std::move(inputs), /*again=*/false);
           }
@@ -56,7 +56,7 @@ class StageRun {
         });
     values = checkpoint_->checkpoint(inputs_, [this] { return kept(); });
   }
-  // Runs on the thread that began the step.
+  // Call it on the thread that began the step.
   void finish(Values& values) {
     if (!checkpoint_ || !PipelineRules(state_->rules).recomputes_early()) return;
     const typename D::StreamScope on(place_.device, place_.compute);
@@ -70,7 +70,8 @@ class StageRun {
     skips.popped = std::move(popped);
     return skips;
   }
-  // The skip tensors that the stage popped, in the order of the routes; then the reverse.
+  // Returns the skip tensors that the stage popped, in the order of routes. popped_of() is the
+  // reverse.
   Values kept() {
     Values values;
     for (const std::size_t route : skips_.layout->into(skips_.stage)) {

@@ -1,11 +1,11 @@
 // The workers that run the stages, one for each device of a pipeline.
 //
-// Tasks are given as one list, in an order in which each comes after those that it needs. A worker
-// runs its own in that order; a task begins when all of `after` are done. run() returns when every
-// task is done. If a task throws, running tasks finish, no further task begins, and run() throws
-// the error of the first failed task in the list.
+// Tasks come as one list, in which each comes after those that it needs. A worker runs its tasks in
+// that order, and a task begins when all tasks in `after` are done. run() returns when all tasks
+// are done. If a task throws, running tasks finish, no other task begins, and run() throws the
+// error of the first failed task in the list.
 //
-// The simulator's workers are turns of one thread; the real ones are threads (real/pipeline/).
+// The simulator runs all workers on one thread; the LibTorch ones are threads (real/pipeline/).
 #pragma once
 
 #include <concepts>

@@ -1,12 +1,13 @@
-// Which operator calls of a span are recorded, and which tensors its calls made.
+// Decides which operator calls of a span are recorded, and knows which tensors these calls made.
 //
-// A call can be replayed where its world says so, where it writes nothing from outside the span,
-// and where it runs on the span's thread and stream, and in no backward inside the span (where a
-// checkpoint around runs the span again, that may run other calls). Of a call that cannot, what it
-// makes counts as from outside, and a made storage that it writes is *lost*: from then on it is
-// from outside, too. So whatever is not understood is kept, as it would be without the span.
+// A call is recorded if its world says that it can be replayed, if it writes only tensors that the
+// span made, and if it runs on the thread and stream of the span. It must not run in a backward
+// inside the span: if a checkpoint around the span recomputes, that backward may run other calls.
+// The results of a call that is not recorded count as from outside. A made storage that such a call
+// writes is *lost*: from then on it also counts as from outside. So everything that is not
+// understood stays on the device, as it would without the span.
 //
-// Storages are known by identity, and held weakly. There is no lock here.
+// Storages are identified by identity, with weak references. There is no lock here.
 #pragma once
 
 #include <cstddef>
@@ -20,21 +21,21 @@
 
 namespace ferry {
 
-// A call as its world saw it, after it ran.
+// A call as its world saw it, after the call ran.
 template <ReplayDevice D>
 struct SeenCall {
   using Tensor = typename D::Tensor;
   struct Argument {
     Tensor tensor;
     bool written = false;
-    bool passes = true;  // hooks may move it
+    bool passes = true;  // whether hooks around the span may get it
   };
 
-  std::vector<Argument> arguments;  // all tensors among them, in order
+  std::vector<Argument> arguments;  // all tensor arguments, in order
   std::vector<Tensor> outputs;
-  typename ReplayCall<D>::Run run;  // none: it cannot run again
-  bool makes_blank = false;         // the contents of what it makes are undefined
-  bool overwrites = false;          // it writes all of each argument that it writes
+  typename ReplayCall<D>::Run run;  // null if the call cannot be replayed
+  bool makes_blank = false;         // the contents of its results are undefined
+  bool overwrites = false;          // it overwrites the whole of each argument that it writes
 };
 
 template <ReplayDevice D>
@@ -46,14 +47,14 @@ class SpanRecorder {
 
   explicit SpanRecorder(D device) : device_(std::move(device)) {}
 
-  // The window of a tensor on a storage that is made; none: it is from outside.
+  // Returns the window of a tensor on a made storage, or none if the tensor is from outside.
   std::optional<typename Call::Window> find(const Tensor& tensor) {
     const std::optional<std::size_t> number = made(tensor);
     if (!number || !device_.plain(tensor) || known_[*number].blank) return std::nullopt;
     return typename Call::Window{*number, device_.layout(tensor)};
   }
 
-  // True if the call was recorded. What runs it is taken from `seen`.
+  // Returns true if the call was recorded. The call's `run` is then moved out of `seen`.
   bool ran(ReplayRecording<D>& recording, Seen& seen) {
     if (!seen.run || !is_contained(seen)) {
       lose(seen);
@@ -67,7 +68,7 @@ class SpanRecorder {
       call.writes.push_back(number);
     }
     for (const auto& output : make(recording, seen)) call.makes.push_back(output);
-    if (call.makes.empty() && call.writes.empty()) return false;  // a view, or a number
+    if (call.makes.empty() && call.writes.empty()) return false;  // it made a view or a number
     for (auto& argument : seen.arguments) {
       if (auto window = window_of(argument)) {
         call.arguments.emplace_back(std::move(*window));
@@ -81,14 +82,14 @@ class SpanRecorder {
     return true;
   }
 
-  // From now on everything is from outside.
+  // Forgets all storages: from now on every tensor is from outside.
   void end() {
     known_.clear();
     numbers_.clear();
   }
 
  private:
-  // What is known of a made storage. The weak reference keeps its identity from another.
+  // A made storage. The weak reference prevents the reuse of its identity.
   struct Known {
     typename D::WeakStorage storage;
     bool blank = false;
@@ -103,7 +104,7 @@ class SpanRecorder {
     return found->second;
   }
 
-  // A write may go to a blank storage, which nothing else may read.
+  // Returns the window of an argument. It may be on a blank storage, but only to write it.
   std::optional<typename Call::Window> window_of(const typename Seen::Argument& argument) {
     const std::optional<std::size_t> number = made(argument.tensor);
     if (!number) return std::nullopt;
@@ -115,8 +116,8 @@ class SpanRecorder {
                                         Extent{0, device_.bytes(device_.storage(tensor))};
   }
 
-  // True if it writes made storages only, reads none that is blank, and has plain tensors where
-  // windows stand for them.
+  // True if the call writes made storages only and reads no blank one. Tensors that windows stand
+  // for must be plain.
   bool is_contained(const Seen& seen) {
     for (const auto& argument : seen.arguments) {
       const std::optional<std::size_t> number = made(argument.tensor);
@@ -139,8 +140,8 @@ class SpanRecorder {
     }
   }
 
-  // The storages that the call made: those of its outputs that no argument is on and that no call
-  // made before.
+  // Returns the storages that the call made: those of its outputs that are neither an argument's
+  // nor known already.
   std::vector<typename Call::Output> make(ReplayRecording<D>& recording, const Seen& seen) {
     std::vector<typename Call::Output> makes;
     for (std::size_t i = 0; i < seen.outputs.size(); ++i) {

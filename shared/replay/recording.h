@@ -1,19 +1,19 @@
-// What a span recorded: the operator calls that made its storages, so that they can be made again
-// without any function of the user's.
+// The recording of a span: the operator calls that made its storages. A replay can make the
+// storages again from these calls, without any user function.
 //
 //   forward                            a replay, for `c` alone
 //
 //   call 0:  a = f(x)                  a' = f(x)
-//   call 1:  b = g(a)                  (nobody needs b)
+//   call 1:  b = g(a)                  (b is not needed)
 //   call 2:  c = h(a, w)               c' = h(a', w);  a' goes: no later call needs it
 //
-// A *made* storage is one that a recorded call made. A call's argument is a window on a made
-// storage, or a tensor that is held (from outside the span). Views are no calls: they are windows.
-// A call that writes a made storage in place is replayed in its place, so a storage has the values
-// that it had at each *position*, the number of calls before it. Storages that a call made with
-// undefined contents are made only once a call has overwritten the whole.
+// A *made* storage is one that a recorded call made. An argument of a call is either a window on a
+// made storage, or a held tensor from outside the span. Views are windows, not calls. A call that
+// writes a made storage in place is replayed too, so a storage has different values at each
+// *position*, the number of calls before it. A storage whose first contents are undefined counts as
+// made once a call has overwritten all of it.
 //
-// Which calls are recorded is `span.h`'s to say. There is no lock here.
+// The decision which calls are recorded is in recorder.h. There is no lock here.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@
 
 namespace ferry {
 
-// The part of Device (shared/seam/device.h) that replaying needs, and `plain` and `dense`.
+// Replay needs a part of Device (shared/seam/device.h), and `plain` and `dense`.
 template <class D>
 concept ReplayDevice = ComputeDevice<D> &&
     requires(D device, const typename D::Storage storage, const typename D::Tensor tensor,
@@ -52,21 +52,21 @@ concept ReplayDevice = ComputeDevice<D> &&
   { device.layout(tensor) } -> std::same_as<typename D::Layout>;
   { device.extent(layout) } -> std::same_as<Extent>;
   { device.restore(storage, layout, bytes, version) } -> std::same_as<typename D::Tensor>;
-  // True if the tensor is nothing but a window on its storage: `restore` makes an equal one.
+  // True if the tensor is just a view of its storage, so that `restore` makes an equal one.
   { device.plain(tensor) } -> std::same_as<bool>;
-  // True if its elements fill its extent, each byte once.
+  // True if the elements fill the extent and no byte belongs to two of them.
   { device.dense(tensor) } -> std::same_as<bool>;
 };
 
-// A replay made something else than forward did.
+// A replay made another result than forward.
 class ReplayError : public Error {
  public:
   using Error::Error;
 };
 
-// A tensor from outside the span that calls of it read. It stays where it is until the span ends,
-// and then goes through the hooks around the span, unless it was written meanwhile: these would
-// take it for what the calls read.
+// A tensor from outside the span that calls of the span read. It stays where it is until the span
+// ends. Then it goes through the hooks around the span, unless it was written meanwhile: the hooks
+// would save the new values, and the calls read the old ones.
 template <ReplayDevice D>
 class HeldArgument {
  public:
@@ -78,14 +78,14 @@ class HeldArgument {
         kept_(std::make_shared<KeptTensor<D>>(std::move(device), std::move(tensor))),
         saved_(kept_) {}
 
-  // What unpacks it now. A hold on it lives as long as the caller's.
+  // Returns the object that unpacks it now. The caller may keep that object.
   std::shared_ptr<Saved<Tensor>> saved() const { return saved_; }
-  // What is to be passed to the hooks around; none: it stays.
+  // Returns the tensor to give to the hooks around; none if it stays.
   std::optional<Tensor> passing() const {
     return kept_ && !kept_->written() ? tensor_ : std::nullopt;
   }
-  // From now on the hooks around have it; null: they leave it where it is. The former holds are
-  // the caller's to drop.
+  // From now on the hooks around have the tensor; if `packed` is null, they left it where it is.
+  // The caller must drop the returned objects.
   std::pair<std::optional<Tensor>, std::shared_ptr<Saved<Tensor>>> pass(
       std::shared_ptr<Saved<Tensor>> packed) {
     invariant(kept_ != nullptr, "an argument is passed to the hooks around once");
@@ -97,7 +97,7 @@ class HeldArgument {
 
  private:
   std::optional<Tensor> tensor_;
-  std::shared_ptr<KeptTensor<D>> kept_;  // until it was passed
+  std::shared_ptr<KeptTensor<D>> kept_;  // until the tensor was passed on
   std::shared_ptr<Saved<Tensor>> saved_;
 };
 
@@ -105,18 +105,18 @@ class HeldArgument {
 template <ReplayDevice D>
 struct ReplayCall {
   using Tensor = typename D::Tensor;
-  // Runs the operator again on these tensors: no graph, no hooks, and with the random numbers and
+  // Runs the operator again on these tensors, without graph and hooks, with the random numbers and
   // the ambient state of the first time. Returns the outputs in the same order.
   using Run = std::function<std::vector<Tensor>(const std::vector<Tensor>& arguments)>;
 
   struct Window {
-    std::size_t storage;  // number of the made storage
+    std::size_t storage;  // number of a made storage
     typename D::Layout layout;
   };
   using Held = std::shared_ptr<HeldArgument<D>>;
   struct Output {
     std::size_t storage;
-    std::size_t output;  // the first of the call's outputs that is on it
+    std::size_t output;  // index of the first output on it
   };
 
   Run run;
@@ -125,7 +125,7 @@ struct ReplayCall {
   std::vector<Output> makes;
 };
 
-// A storage as it was when so many calls had run.
+// A storage with the values that it had after `position` calls.
 struct ReplayTarget {
   std::size_t storage = 0;
   std::size_t position = 0;
@@ -141,7 +141,7 @@ class ReplayRecording {
   std::size_t position() const { return calls_.size(); }
   std::size_t storages() const { return bytes_.size(); }
 
-  // The number of a storage that the next call makes.
+  // Returns the number of a storage that the next call makes.
   std::size_t add_storage(std::int64_t bytes) {
     bytes_.push_back(bytes);
     return bytes_.size() - 1;
@@ -151,10 +151,10 @@ class ReplayRecording {
     calls_.push_back(std::make_shared<const Call>(std::move(call)));
   }
 
-  // The numbers of the calls that these targets need, in order.
+  // Returns the numbers of the calls that these targets need, in order.
   std::vector<std::size_t> needed(const std::vector<ReplayTarget>& targets,
                                   const ReplayRules& rules) const {
-    std::vector<std::size_t> until(storages(), 0);  // the last position at which it is read
+    std::vector<std::size_t> until(storages(), 0);  // last position where it is read
     const auto need = [&until](std::size_t storage, std::size_t position) {
       until[storage] = std::max(until[storage], position);
     };
@@ -183,7 +183,7 @@ class ReplayRecording {
     return needed;
   }
 
-  // Forgets all calls but these; what they held is the caller's to drop.
+  // Forgets all calls except these, and returns the old list for the caller to drop.
   std::vector<CallRef> keep_only(const std::vector<std::size_t>& numbers) {
     std::vector<CallRef> kept(calls_.size());
     for (const std::size_t number : numbers) {
@@ -211,7 +211,7 @@ class ReplayRecording {
   }
 
   std::vector<CallRef> calls_;
-  std::vector<std::int64_t> bytes_;  // by made storage
+  std::vector<std::int64_t> bytes_;  // by number of the made storage
 };
 
 }  // namespace ferry

@@ -1,8 +1,8 @@
-// The storages that a replay has made so far, each as a tensor on it, by number.
+// The storages that a replay has made so far, by number. Each is held as a tensor on it.
 //
-// A storage appears when the call that makes it has run again, and goes when no later call and no
-// saved tensor needs it (span.h). Whoever reads one that is not there would read another tensor's
-// values, or nothing: so each step says that it is there, or that it is not.
+// A storage is added when its call was replayed, and dropped when no later call and no saved tensor
+// needs it (span.h). Reading a storage that is not there would give the values of another tensor,
+// so each access asserts that it is there.
 #pragma once
 
 #include <cstddef>

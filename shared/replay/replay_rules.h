@@ -1,5 +1,5 @@
-// The rules of operator replay, as questions that its code asks (shared/seam/rules.h says what each
-// rule means). All are true, except in a mutant.
+// The rules of operator replay, with a name for each place in its code that asks.
+// shared/seam/rules.h says what each rule means. All are true, except in a mutant.
 #pragma once
 
 #include "shared/seam/rules.h"

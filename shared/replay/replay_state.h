@@ -14,11 +14,11 @@ namespace ferry {
 
 struct ReplayStatistics {
   std::int64_t spans = 0;
-  std::int64_t alive = 0;       // spans that a graph refers to
-  std::int64_t calls = 0;       // recorded
-  std::int64_t calls_left = 0;  // of those, still recorded when their span had ended
-  std::int64_t saved = 0;       // saved tensors that are replayed
-  std::int64_t passed_on = 0;   // those that their span did not make: to the hooks around, or kept
+  std::int64_t alive = 0;       // spans that a graph still refers to
+  std::int64_t calls = 0;       // recorded calls
+  std::int64_t calls_left = 0;  // recorded calls that were still needed when their span ended
+  std::int64_t saved = 0;       // saved tensors that replays make again
+  std::int64_t passed_on = 0;   // saved tensors from outside: given to the hooks around, or kept
   std::int64_t held = 0;        // arguments from outside that replays may need
   std::int64_t replays = 0;
   std::int64_t calls_replayed = 0;
@@ -34,7 +34,7 @@ class ReplayState {
   A autograd;
   const ReplayRules rules;
 
-  // Counts a span as alive while it exists.
+  // Counts a span as alive while this object exists.
   struct Life {
     explicit Life(ReplayState& owner) : state(owner) {
       state.count(&ReplayStatistics::alive);

@@ -1,18 +1,17 @@
-// The replayer: makes spans, whose saved tensors are made again in backward by running their
-// operator calls again (span.h).
+// Makes spans: backward makes their saved tensors again by replaying their operator calls (span.h).
 //
 //   Replayer<SimDevice, SimAutograd> replayer(device, autograd);
 //   const auto span = replayer.begin();
 //   {
 //     HooksGuard<SimAutograd> hooks(autograd, span->hooks());
-//     ... ops run, and each is told to span->ran(…)
+//     ... ops run, and each is reported by span->ran(…)
 //   }
 //   span->end();
 //
-// Beside checkpoints. A checkpoint runs a function again, and so needs one: a span is any range of
-// operator calls, and what it replays is what ran. A span's hooks are innermost within it: what its
-// calls made is its own, and what they did not make goes to the hooks around, as do the arguments
-// that its replays need. So spans, checkpoints and offloading nest in any order.
+// Unlike a checkpoint, a span needs no function: it is any range of operator calls, and it replays
+// the calls that ran. The hooks of a span are innermost while it lives. They keep what its calls
+// made, and give other saved tensors, and the arguments that its replays need, to the hooks around.
+// So spans, checkpoints and offloading nest in any order.
 #pragma once
 
 #include <concepts>
@@ -25,7 +24,7 @@
 
 namespace ferry {
 
-// The handle that a world holds. Copies share one state.
+// The handle for a world. Copies share one state.
 template <ReplayDevice D, RecomputingAutograd A>
 requires std::same_as<typename D::Tensor, typename A::Tensor>
 class Replayer {
@@ -35,8 +34,8 @@ class Replayer {
   explicit Replayer(D device, A autograd, Rules rules = {})
       : state_(std::make_shared<State>(std::move(device), std::move(autograd), rules)) {}
 
-  // A span that begins here and now, on this thread and stream: under the hooks in force, or under
-  // others.
+  // Begins a span on the calling thread and its current stream. The hooks around it are those in
+  // force, or `around`.
   std::shared_ptr<Span> begin() { return begin(state_->autograd.hooks()); }
   std::shared_ptr<Span> begin(HookStack<typename D::Tensor> around) {
     return std::make_shared<Span>(state_, std::move(around));

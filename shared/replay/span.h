@@ -1,22 +1,21 @@
-// The saved tensors of one span: those that its calls made are not kept, and made again by running
-// these calls again.
+// The saved tensors of one span. Those that its calls made are not kept: backward runs these calls
+// again.
 //
-// A *span* is a range of operator calls. While it lives, its world tells it of each call (`ran`),
-// and its hooks see each tensor that is saved. When the first of its saved tensors is unpacked in
-// a graph task, the recorded calls that all of them need run again, once, in order; a result goes
-// when it is unpacked, when autograd drops its saved tensor, and at the latest with its task. No
-// function of the user's runs, so there is nothing to stop, and nothing that can differ.
+// A *span* is a range of operator calls. While it lives, its world reports each call (`ran`), and
+// its hooks see each saved tensor. When a graph task unpacks the first of them, the recorded calls
+// that any of them needs are replayed once, in order. A result is freed when it is unpacked, when
+// autograd drops its saved tensor, and at the latest when its task ends. No user function runs, so
+// nothing has to be stopped early, and nothing can differ.
 //
-// When the span ends, calls that no saved tensor needs are forgotten. Arguments from outside that
-// the others need are packed by the hooks around the span: that is where inputs go, as a
-// checkpoint's do.
+// At the end of the span, calls that no saved tensor needs are forgotten. The hooks around the span
+// then pack the outside arguments of the other calls, like the inputs of a checkpoint.
 //
-// Refused at unpacking (ModifiedInPlace): a saved tensor that was written since it was saved, and
-// one for which a call has to run again whose argument from outside was written since. A tensor
-// that the span made may be written after the span: its replay is another storage.
+// Unpacking throws ModifiedInPlace if the saved tensor was written after its save, or if a call
+// must be replayed whose outside argument was written since. A tensor that the span made may be
+// written after the span, because a replay makes another storage.
 //
-// Holders own the span, which knows them by number, so there is no cycle. No lock is held while an
-// operator runs or a tensor dies.
+// Holders own the span, and the span knows them by number, so there is no cycle. No lock is held
+// while an operator runs or a tensor is dropped.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +47,7 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
   using Stream = typename D::Stream;
   using State = ReplayState<D, A>;
 
-  // `around`: the hooks that its own are pushed on.
+  // `around` are the hooks on which the span pushes its own.
   ReplaySpan(std::shared_ptr<State> state, HookStack<Tensor> around)
       : state_(std::move(state)),
         life_(*state_),
@@ -61,12 +60,12 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
   ReplaySpan& operator=(const ReplaySpan&) = delete;
   ~ReplaySpan() = default;
 
-  // The hooks pair that sees each tensor that is saved in the span.
+  // Returns the pair of hooks that sees each tensor saved in the span.
   std::shared_ptr<Hooks<Tensor>> hooks() {
     return std::make_shared<SpanHooks>(this->shared_from_this());
   }
 
-  // A call has run on the calling thread.
+  // Reports a call that has run on the calling thread.
   void ran(SeenCall<D> seen) {
     D& device = state_->device;
     if (state_->autograd.thread() != thread_ || state_->autograd.graph_task() != task_ ||
@@ -82,11 +81,12 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     if (recorded) state_->count(&ReplayStatistics::calls);
   }
 
-  // Call it once, when the span's last call has run and its hooks are gone. What a hook around
-  // throws leaves it, and the span as it is, with its arguments where they were.
+  // Call it once, after the last call of the span, when its hooks are popped. If a hook around
+  // throws, the error leaves this call, and the span keeps its arguments where they were.
   //
-  // The hooks around see the arguments that any saved tensor needs, also of those that autograd has
-  // dropped by now: so a checkpoint around sees as many in its recompute, where others are dropped.
+  // The hooks around get the arguments that any saved tensor needs, even one that autograd has
+  // dropped by now. A recompute of an outer checkpoint may drop others, and must give as many to
+  // the hooks.
   void end() {
     std::vector<typename ReplayRecording<D>::CallRef> dropped;
     std::vector<std::shared_ptr<HeldArgument<D>>> held;
@@ -120,10 +120,10 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
   using Result = typename Run::Result;
   using Key = RecomputeKey;
 
-  // A tensor that was saved.
+  // A saved tensor that the span made.
   struct Pack {
     typename Call::Window window;
-    std::size_t position;  // the calls that had run
+    std::size_t position;  // the number of calls before it
     typename D::Version version;
     std::uint64_t version_at_save;
     bool alive = true;
@@ -154,7 +154,7 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     std::shared_ptr<ReplaySpan> span_;
   };
 
-  // A span that held a group of backwards would keep alive what they recomputed.
+  // Removes the context: a span that held a group would keep alive what the group recomputed.
   static HookStack<Tensor> without_context(HookStack<Tensor> stack) {
     stack.checkpoint = nullptr;
     return stack;
@@ -180,7 +180,7 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     return std::make_unique<KeptTensor<D>>(device, device.detach(tensor));
   }
 
-  // Hands a held argument to the hooks around.
+  // Gives a held argument to the hooks around.
   void pass(HeldArgument<D>& argument, const HookStack<Tensor>& around) {
     std::optional<Tensor> tensor;
     {
@@ -194,7 +194,7 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     dropped = argument.pass(std::move(packed));
   }
 
-  // The lock is held for these.
+  // Call these three under the lock.
   std::vector<std::size_t> every_alive() const {
     std::vector<std::size_t> alive;
     for (std::size_t i = 0; i < packs_.size(); ++i) {
@@ -238,7 +238,7 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     }
     std::optional<Result> result = run ? take(*run, ordinal) : std::nullopt;
     if (!result)
-      result = take(*replay(ordinal), ordinal);  // a second time in this task, or in none
+      result = take(*replay(ordinal), ordinal);  // second unpack in this task, or no task
     Tensor tensor = result->tensor.unpack();
     hand_over(tensor, result->stream);
     return tensor;
@@ -267,7 +267,7 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     return runs_.find(key);
   }
 
-  // From now on `run` serves its task.
+  // `run` now serves its task.
   void publish(const Key& key, const RunRef& run) {
     if (state_->rules.frees_at_end()) {
       state_->autograd.after_task([weak = this->weak_from_this(), key] {
@@ -291,7 +291,7 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     return run.take(ordinal);
   }
 
-  // Orders the unpacking stream after the replay.
+  // Makes the unpacking stream wait for the replay.
   void hand_over(const Tensor& tensor, const Stream& from) {
     D& device = state_->device;
     const Stream now = device.current_stream();
@@ -300,17 +300,18 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     device.record_use(Step::kRecomputedInUse, device.storage(tensor), now);
   }
 
-  // What a replay works on: a copy, for forward may go on recording (in a backward inside it).
+  // The input of a replay. It is a copy, because a backward inside forward may replay while forward
+  // goes on recording.
   struct Work {
     RunRef run;
     std::vector<std::size_t> ordinals;
-    std::vector<Pack> packs;  // of these ordinals
+    std::vector<Pack> packs;  // those of `ordinals`
     std::vector<typename ReplayRecording<D>::CallRef> calls;
-    std::vector<std::vector<std::size_t>> drops;  // the storages that no later call needs, by call
+    std::vector<std::vector<std::size_t>> drops;  // by call: the storages that no later call needs
     std::vector<std::int64_t> bytes;              // by storage
   };
 
-  // For one saved tensor; none: for all that are alive.
+  // Prepares the replay of one saved tensor, or of all that are alive if `ordinal` is none.
   Work work(std::optional<std::size_t> ordinal) {
     Work work;
     const std::lock_guard lock(mutex_);
@@ -348,7 +349,7 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
     return drops;
   }
 
-  // Runs the calls again and returns the results.
+  // Replays the calls and returns the results.
   RunRef replay(std::optional<std::size_t> ordinal) {
     Work work = this->work(ordinal);
     state_->count(&ReplayStatistics::replays);
@@ -406,9 +407,9 @@ class ReplaySpan final : public std::enable_shared_from_this<ReplaySpan<D, A>> {
   const std::shared_ptr<State> state_;
   const typename State::Life life_;
   const ThreadId thread_;
-  const GraphTaskId task_;  // that of a recompute around
+  const GraphTaskId task_;  // that of a recompute around the span
   const Stream stream_;
-  HookStack<Tensor> around_;  // until the end
+  HookStack<Tensor> around_;  // until end()
 
   typename D::Mutex mutex_;
   SpanRecorder<D> recorder_;

@@ -1,7 +1,8 @@
-// The state of checkpoints on the calling thread: it travels with the hook stack.
+// The state of checkpoints on the calling thread. It travels with the hook stack to the threads of
+// autograd's engine.
 //
-// Guards change it for a scope. Early stop and debug are read when a checkpoint runs forward; the
-// group is read when a saved tensor is unpacked.
+// Guards change it for a scope. `early_stop` and `debug` are read when a checkpoint runs forward;
+// the group is read when a saved tensor is unpacked.
 #pragma once
 
 #include <atomic>
@@ -21,9 +22,9 @@
 
 namespace ferry {
 
-// Several backwards over disjoint parts of a graph that share one recompute
-// (torch.utils.checkpoint's GraphExecGroup): what they recompute lives until the last reference to
-// the group dies. Thread-safe.
+// A group of backwards that share one recompute (torch.utils.checkpoint's GraphExecGroup). They
+// must use disjoint parts of the graph. What they recompute lives until the last reference to the
+// group dies. Thread-safe.
 class ExecGroup {
  public:
   ExecGroup() : id_(next_id()) {}
@@ -33,7 +34,8 @@ class ExecGroup {
     for (const auto& [owner, callback] : at_end_) callback();
   }
   std::int64_t id() const { return id_; }
-  // Calls `callback`, which must not throw, at the end; forgets it some time after `owner` dies.
+  // Calls `callback` when the group dies. The callback must not throw. After `owner` died, the
+  // group may forget the callback.
   void at_end(std::weak_ptr<const void> owner, std::function<void()> callback) {
     const std::lock_guard lock(mutex_);
     if (at_end_.size() >= room_) {
@@ -51,16 +53,16 @@ class ExecGroup {
   const std::int64_t id_;
   std::mutex mutex_;
   std::vector<std::pair<std::weak_ptr<const void>, std::function<void()>>> at_end_;
-  std::size_t room_ = 16;  // entries until the next look for dead owners
+  std::size_t room_ = 16;  // number of entries at which dead owners are removed next
 };
 
-// A plan for the segments of this scope, in calling order. One thread uses it.
+// Hands out the plans of the segments in its scope, in calling order. Only one thread may use it.
 class PlannedSegments {
  public:
   explicit PlannedSegments(std::shared_ptr<const SegmentPlan> around)
       : around_(std::move(around)) {}
 
-  // The plan of the next call; none: the call's own options decide.
+  // Returns the plan of the next call; null if the call's own options decide.
   std::shared_ptr<const SegmentPlan> next() {
     static const SegmentPlan plain = SegmentPlan::closed(false);
     if (next_ < around_->segments.size()) return {around_, &around_->segments[next_++]};
@@ -73,8 +75,8 @@ class PlannedSegments {
   std::size_t next_ = 0;
 };
 
-// One forward, as the decision log counts it: its segments are numbered within it. `log` is told of
-// every recompute, must not throw, and may be called on any thread.
+// One forward, for the decision log, which numbers segments within it. `log` is called for every
+// recompute, perhaps on any thread, and must not throw.
 class CheckpointRun {
  public:
   CheckpointRun(std::uint64_t number, std::function<void(const Decision&)> log)
@@ -90,7 +92,7 @@ class CheckpointRun {
   std::atomic<std::uint64_t> next_ = 0;
 };
 
-// A segment's number in its run; without a run it has no number and logs nothing.
+// The number of a segment in its run. Without a run there is no number, and nothing is logged.
 class NumberedSegment {
  public:
   explicit NumberedSegment(std::shared_ptr<CheckpointRun> run)
@@ -112,9 +114,9 @@ struct CheckpointContext {
   std::shared_ptr<ExecGroup> group;
   std::shared_ptr<PlannedSegments> plan;
   std::shared_ptr<CheckpointRun> run;
-  std::shared_ptr<SkipScope> skips;  // none: the thread's own
-  bool checkpointing = false;        // in a checkpointed function that runs for the first time
-  bool recomputing = false;          // in one that runs again, or in what it calls
+  std::shared_ptr<SkipScope> skips;  // if null: the thread's own tracker
+  bool checkpointing = false;        // inside a checkpointed function in its forward
+  bool recomputing = false;          // inside a recompute, or in what it calls
 };
 
 template <class Tensor>
@@ -122,7 +124,7 @@ CheckpointContext checkpoint_context(const HookStack<Tensor>& stack) {
   return stack.checkpoint ? *stack.checkpoint : CheckpointContext{};
 }
 
-// While it lives, checkpoints of this thread use this context.
+// While it lives, checkpoints on this thread use this context.
 template <class A>
 class CheckpointContextGuard {
  public:
@@ -136,7 +138,7 @@ class CheckpointContextGuard {
   std::optional<typename A::HooksScope> scope_;
 };
 
-// Backwards in its scope share `group`. Groups do not nest; a group may be entered again.
+// While it lives, backwards share `group`. Groups do not nest. A group can be entered again later.
 template <class A>
 class ExecGroupGuard {
  public:

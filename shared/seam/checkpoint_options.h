@@ -1,6 +1,6 @@
-// Options of a checkpointed function, and the statistics that are counted.
-//
-// The options are torch.utils.checkpoint's, with its defaults.
+// Options and statistics of checkpointed functions. The options are those of
+// torch.utils.checkpoint, with its defaults. A SegmentPlan is the part of a plan that concerns one
+// segment.
 #pragma once
 
 #include <cstddef>
@@ -14,24 +14,24 @@
 
 namespace ferry {
 
-// Decides if a recompute that saves other tensors than forward is an error. Shapes, dtypes and
-// devices are compared, values are not.
+// Says if it is an error when a recompute saves other tensors than forward did. The check compares
+// shapes, dtypes and devices, not values.
 enum class DeterminismCheck : std::uint8_t { kDefault, kNone };
 
-// The fate of a tensor that is saved inside a checkpointed function. Keep: it stays on the device.
-// Offload: it goes to the hooks around the checkpoint, as if there were no checkpoint.
+// The fate of a tensor that is saved inside a checkpointed function. kKeep leaves it on the device.
+// kOffload gives it to the hooks around the checkpoint, as if there were no checkpoint.
 enum class SavedChoice : std::uint8_t { kRecompute, kKeep, kOffload };
 
-// A guard of the user's that is alive while the function runs.
+// A guard of the user that lives while the function runs.
 using CheckpointScope = std::shared_ptr<void>;
 struct CheckpointContexts {
-  std::function<CheckpointScope()> forward;    // called once
+  std::function<CheckpointScope()> forward;    // called once, before forward
   std::function<CheckpointScope()> recompute;  // called for every recompute
 };
 
-// A plan for one segment (one call of checkpoint), and for those inside it, by ordinal.
+// The plan for one segment, which is one call of checkpoint, and for the segments inside it.
 struct SegmentPlan {
-  // A plan in which only the calls in `segments` are checkpoints; initially none.
+  // Returns a plan under which only the calls in `segments` are checkpoints. The list starts empty.
   static SegmentPlan closed(bool checkpoint = true) {
     SegmentPlan plan;
     plan.checkpoint = checkpoint;
@@ -39,37 +39,36 @@ struct SegmentPlan {
     return plan;
   }
 
-  bool checkpoint = true;            // false: the function runs without a checkpoint
-  std::vector<SavedChoice> choices;  // by ordinal of the pack in the segment; past the end:
-                                     // recompute
+  bool checkpoint = true;            // if false: the function runs without a checkpoint
+  std::vector<SavedChoice> choices;  // for each pack of the segment; past the end: recompute
   std::vector<SegmentPlan> segments;
-  std::optional<std::size_t> packs;  // the number of packs that it must save
-  bool unlisted = true;              // calls inside beyond `segments` are checkpoints
+  std::optional<std::size_t> packs;  // how many packs the segment must have
+  bool unlisted = true;              // if true: calls that `segments` does not list are checkpoints
 };
 
 struct CoreCheckpointOptions {
-  // Stop a recompute once everything that forward saved exists again.
+  // A recompute stops when it has made everything that forward saved.
   bool early_stop = true;
-  // Recomputes see the random numbers of forward.
+  // A recompute gets the random numbers of forward.
   bool preserve_rng_state = true;
   DeterminismCheck determinism_check = DeterminismCheck::kDefault;
-  // Log every op, so that an error names the first that differs.
+  // Log every op, so that an error can name the first op that differs.
   bool debug = false;
-  // Called once for each checkpoint, before anything else.
+  // Called once for each checkpoint, before anything else runs.
   std::function<CheckpointContexts()> context_fn;
-  // By ordinal of the pack in the function, counting every pack; past the end: recompute. A plan in
-  // force overrides it.
+  // The choice for each pack in the function, by its ordinal, counting every pack. Packs past the
+  // end are recomputed. A plan in force overrides this list.
   std::vector<SavedChoice> choices;
 };
 
 struct CheckpointStatistics {
-  std::int64_t segments = 0;    // checkpointed calls, those made while recomputing included
+  std::int64_t segments = 0;    // checkpointed calls, including those that recomputes made
   std::int64_t recomputes = 0;  // of all segments
   std::int64_t stopped_early = 0;
-  std::int64_t saved = 0;      // tensors that are recomputed when they are needed
-  std::int64_t kept = 0;       // inside a segment, by choice
-  std::int64_t passed_on = 0;  // to the hooks around the segment, by choice
-  std::int64_t alive = 0;      // segments that something still refers to
+  std::int64_t saved = 0;      // tensors that backward recomputes
+  std::int64_t kept = 0;       // tensors that a segment kept by choice
+  std::int64_t passed_on = 0;  // tensors that a segment gave to the hooks around it by choice
+  std::int64_t alive = 0;      // segments that a graph still refers to
 };
 
 }  // namespace ferry

@@ -1,12 +1,13 @@
 // The seam, first half: the concepts of a device that the core is written against.
 //
-// A device is a cheap handle, copied freely. Every call that orders work or manages lifetime names
-// its step. No call blocks the host unless its contract says so, and there is no query: a decision
-// that depended on timing would make equal runs unequal. Calls may be made from any thread; the
-// core makes those on one parcel one at a time, under its own lock.
+// A device is a cheap handle that can be copied freely. Every call that orders work or manages a
+// lifetime names its step. No call blocks the host unless its comment says so. There is no call
+// that asks whether work is done: if a decision depended on timing, equal runs would differ. Calls
+// may come from any thread. The core makes the calls for one parcel one at a time, under its own
+// lock.
 //
 // Errors are exceptions and leave the device as it was: a copy that threw was not enqueued. An
-// asynchronous error travels in its event and is thrown by the wait.
+// asynchronous error is kept in its event, and the wait for that event throws it.
 #pragma once
 
 #include <concepts>
@@ -19,12 +20,12 @@
 
 namespace ferry {
 
-// The side streams: one copies device to host, one host to device.
+// The two copy streams: one copies device to host, the other host to device.
 enum class Lane : std::uint8_t { kDeviceToHost, kHostToDevice };
 
 enum class HostMemory : std::uint8_t { kPinned, kPageable };
 
-// The bytes [begin, end) of a storage.
+// The bytes [begin, end) of a storage, counted from its start.
 struct Extent {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -46,27 +47,28 @@ concept ComputeDevice = requires(D device, const typename D::Stream stream,
                                  const typename D::Metadata metadata, Step step) {
   requires std::copyable<D>;
   requires std::copyable<typename D::Stream> && std::equality_comparable<typename D::Stream>;
-  // A snapshot of a stream's work. Default: never recorded, and waiting on it orders nothing.
+  // A point in the work of a stream. A default event was never recorded; waiting for it does
+  // nothing.
   requires std::copyable<typename D::Event> && std::default_initializable<typename D::Event>;
-  // Owning: the bytes live while a Storage, or a Tensor on it, lives. Default: none.
+  // Owns its bytes: they live while a Storage, or a Tensor on it, lives. Default: no storage.
   requires std::copyable<typename D::Storage> && std::default_initializable<typename D::Storage>;
-  // A window on a storage. Copies share the window's version counter.
+  // A view of a storage. Copies of a Tensor share one version counter.
   requires std::copyable<typename D::Tensor>;
-  // A handle on a version counter: in-place writes bump it; it outlives the tensor.
+  // A handle on a version counter, which in-place writes increase. It may outlive the tensor.
   requires std::copyable<typename D::Version>;
   requires std::default_initializable<typename D::Mutex>;
 
-  // The stream that the calling thread computes on *now*. Never cached by the core.
+  // Returns the stream on which the calling thread computes *now*. The core never caches it.
   { device.current_stream() } -> std::same_as<typename D::Stream>;
-  // While it lives, the constructing thread computes on that stream.
+  // While a scope lives, the thread that made it computes on that stream.
   requires std::constructible_from<typename D::StreamScope, D, typename D::Stream>;
 
-  // A fresh event after all work that `stream` was given so far.
+  // Returns a new event that follows all work enqueued on `stream` so far.
   { device.record(step, stream) } -> std::same_as<typename D::Event>;
-  // Work given to `stream` from now on follows the work that `event` stands for.
+  // Makes work that is enqueued on `stream` later wait for the work before `event`.
   { device.wait(step, stream, event) } -> std::same_as<void>;
-  // The storage's bytes are not given out again before the work that `stream` has been given by the
-  // time of the last drop is done (PyTorch's record_stream).
+  // Marks the storage as in use on `stream`, like PyTorch's record_stream: after the last reference
+  // is dropped, its bytes are not reused before the work enqueued on `stream` until then is done.
   { device.record_use(step, storage, stream) } -> std::same_as<void>;
 
   { device.storage(tensor) } -> std::same_as<typename D::Storage>;
@@ -74,27 +76,29 @@ concept ComputeDevice = requires(D device, const typename D::Stream stream,
   { device.on_device(tensor) } -> std::same_as<bool>;
   { device.version(tensor) } -> std::same_as<typename D::Version>;
   { device.read(version) } -> std::same_as<std::uint64_t>;
-  // Shape, dtype and device: a recomputed tensor must equal the saved one in these.
+  // Shape, dtype and device. A recomputed tensor must equal the saved one in these.
   requires std::copyable<typename D::Metadata> && std::equality_comparable<typename D::Metadata>;
   { device.metadata(tensor) } -> std::same_as<typename D::Metadata>;
   { device.describe(metadata) } -> std::same_as<std::string>;
-  // The same tensor without its graph.
+  // Returns the same tensor without its graph.
   { device.detach(tensor) } -> std::same_as<typename D::Tensor>;
 };
 
-// Pipelines need more: several devices, a handle each, and copies between them.
+// Pipelines need more: several devices, with a handle for each, and copies between them.
 template <class D>
 concept PipelineDevice = ComputeDevice<D> &&
     requires(D device, D& other, const typename D::Stream stream, const typename D::Tensor tensor,
              const typename D::Version version, Step step, std::uint32_t microbatch) {
-  // The stream on which the calling thread computes on this device, whichever is current.
+  // Returns the stream on which the calling thread computes on this device, even if another device
+  // is current.
   { device.compute_stream() } -> std::same_as<typename D::Stream>;
-  // The stream on which copies from other devices for that micro-batch arrive here.
+  // Returns the stream of this device that receives copies from other devices for this micro-batch.
   { device.transfer_stream(microbatch) } -> std::same_as<typename D::Stream>;
-  // The same values on `other`, in a storage of the pool of `stream`, which is `other`'s; the
-  // copy runs there. Where both are one device: the tensor itself, without its graph.
+  // Copies the tensor to `other`. `stream` is a stream of `other`: the copy runs on it, and the
+  // result is allocated from its pool. If both are the same device, it returns the tensor itself,
+  // without its graph.
   { device.transfer(step, tensor, other, stream) } -> std::same_as<typename D::Tensor>;
-  // An identity that no other counter has while a handle on it lives; 0: there is no counter.
+  // Returns an id that no other counter gets while a handle on this one lives; 0 if there is none.
   { device.identity(version) } -> std::same_as<std::uint64_t>;
 };
 
@@ -107,55 +111,58 @@ concept Device = ComputeDevice<D> &&
              const typename D::Version version, std::span<const typename D::Event> events,
              Step step, std::int64_t bytes) {
   requires std::copyable<typename D::WeakStorage>;
-  // Owns host bytes until release_host. Default: none.
+  // Owns host bytes until release_host is called. Default: no bytes.
   requires std::movable<typename D::HostBuffer> &&
       std::default_initializable<typename D::HostBuffer>;
   requires std::copyable<typename D::Layout>;
 
   { device.lane(Lane{}) } -> std::same_as<typename D::Stream>;
-  // True if the stream is the host's own threads (a computing CPU's): a wait there blocks, and each
-  // thread waits for itself.
+  // True if the stream stands for host threads, as on a computing CPU. A wait on such a stream
+  // blocks the calling thread, so each thread has to wait itself.
   { device.is_host(stream) } -> std::same_as<bool>;
 
-  // A storage of `bytes` from the pool of `stream`: usable there at once, elsewhere after an edge.
-  // Dropping the last reference gives it back to that pool at once, whatever still runs.
+  // Returns a storage of `bytes` from the pool of `stream`. It can be used on that stream at once,
+  // on another stream after a wait. When the last reference is dropped the pool can reuse it at
+  // once, even if other streams still use it.
   { device.allocate(step, bytes, stream) } -> std::same_as<typename D::Storage>;
 
-  // Host bytes, used by the copies only. What it throws where there is no room is a HostFull too
+  // Returns host bytes for copies. If there is no room, the error is also a HostFull
   // (shared/seam/host_full.h).
   { device.allocate_host(step, bytes, HostMemory{}) } -> std::same_as<typename D::HostBuffer>;
-  // Gives them back; they are not rewritten or freed before all `events` are done. Never throws.
+  // Gives host bytes back. They are not rewritten or freed before all `events` are done. Never
+  // throws.
   { device.release_host(step, std::move(host), events) }
   noexcept->std::same_as<void>;
   { device.host_usage() } -> std::same_as<HostUsage>;
 
-  // Copies from `begin` on as many bytes of `storage` as the buffer holds, on `stream`. With
-  // pageable memory either copy may block the host.
+  // Copies bytes of `storage`, from `begin` on, into the host buffer until it is full, on `stream`.
+  // With pageable memory either copy may block the host.
   { device.offload(step, storage, bytes, host, stream) } -> std::same_as<void>;
   // Copies the whole buffer to the start of `storage`, on `stream`.
   { device.reload(step, host, storage, stream) } -> std::same_as<void>;
 
   { device.bytes(storage) } -> std::same_as<std::int64_t>;
   { device.use_count(storage) } -> std::same_as<std::int64_t>;
-  // The stream of the pool that the storage returns to; none if unknown.
+  // Returns the stream of the pool that the storage returns to; none if it is unknown.
   { device.owner(storage) } -> std::same_as<std::optional<typename D::Stream>>;
-  // An identity that no other storage gets while a WeakStorage of it lives.
+  // Returns an id that no other storage gets while a WeakStorage of this one lives.
   { device.identity(storage) } -> std::same_as<std::uint64_t>;
-  // The present address of the bytes. It is reused after death, so it is no identity.
+  // Returns the present address of the bytes. Addresses are reused, so this is no identity.
   { device.address(storage) } -> std::same_as<std::uint64_t>;
   { device.weak(storage) } -> std::same_as<typename D::WeakStorage>;
-  // The storage if it still lives, else none.
+  // Returns the storage if it still lives, else an empty one.
   { device.lock(weak_storage) } -> std::same_as<typename D::Storage>;
   { device.exists(storage) } -> std::same_as<bool>;
 
   { device.layout(tensor) } -> std::same_as<typename D::Layout>;
-  // The bytes of its storage that a tensor of this layout touches.
+  // Returns the range of bytes in its storage that a tensor of this layout touches.
   { device.extent(layout) } -> std::same_as<Extent>;
   { device.identity(version) } -> std::same_as<std::uint64_t>;
-  // True if no other handle or tensor shares the counter: the tensors that it counted for are gone.
+  // True if nothing else shares the counter, so all tensors that it counted for are gone.
   { device.unique(version) } -> std::same_as<bool>;
-  // A tensor of this layout on a storage that holds the original's bytes from `bytes` on. It shares
-  // the original's version counter: writing to it counts as writing the saved tensor.
+  // Returns a tensor of this layout on `storage`, which holds the bytes of the original storage
+  // from offset `bytes` on. It shares the version counter of the original: a write to it counts as
+  // a write to the saved tensor.
   { device.restore(storage, layout, bytes, version) } -> std::same_as<typename D::Tensor>;
 };
 

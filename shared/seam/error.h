@@ -1,8 +1,9 @@
-// Errors of the core, each thrown as an exception of the caller's own world.
+// Errors of the core. Each is thrown as an exception of the world that calls the core.
 //
-// A kind of error, such as CheckpointError, is no std::exception by itself. What is thrown is both
-// that kind and the exception that programs of the world catch, c10::Error in LibTorch's: so both
-// handlers see it. (Of a class with two bases std::exception, std::exception's would not.)
+// A kind of error, such as CheckpointError, does not derive from std::exception. The thrown object
+// derives from the kind and from the exception that programs of that world catch (c10::Error with
+// LibTorch), so handlers for either of them work. If the kind were a std::exception too, the object
+// would have that base twice, and a handler for std::exception would not catch it.
 #pragma once
 
 #include <concepts>
@@ -26,14 +27,15 @@ class Error {
   std::string text_;
 };
 
-// Options or arguments that make no sense, alone or together.
+// An option or argument is invalid, or does not fit the others.
 class ValueError : public Error {
  public:
   using Error::Error;
 };
 
-// The exceptions of the world whose tensors are these: `Of<Kind>` is made of a text, and all are a
-// `Base`. Each world specialises it; `void` is for code that knows no world.
+// The exceptions of the world that has this type of tensor. Every exception derives from `Base`,
+// and `Of<Kind>` is constructed from a text. Each world specialises this template; `void` is for
+// code that belongs to no world.
 template <class Tensor>
 struct Exceptions;
 
@@ -52,6 +54,7 @@ class Thrown final : public Kind, public Exception {
   const char* what() const noexcept override { return Exception::what(); }
 };
 
+// Makes the exception for an error:
 //   throw make_error<Tensor>(CheckpointError("…"));
 template <class Tensor, class Kind>
 auto make_error(Kind kind) {
@@ -69,9 +72,10 @@ void throw_if(const Error& error) {
 
 }  // namespace error_detail
 
-// Runs a call of code that knows no world. What it throws leaves as this world's: as one of these
-// kinds, or as a ValueError (std::invalid_argument, too), or as an Error. An error that has its
-// world, or that is none of Ferry's, passes as it is.
+// Runs a call of code that belongs to no world, and rethrows its errors as exceptions of this
+// world. An error of one of `Kinds`, or a ValueError, keeps its kind; any other Error becomes a
+// plain Error. A std::invalid_argument becomes a ValueError. An exception that already belongs to
+// this world, or is not from Ferry, passes unchanged.
 template <class Tensor, class... Kinds, class Call>
 decltype(auto) with_errors(Call&& call) {
   try {

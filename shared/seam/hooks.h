@@ -1,14 +1,14 @@
 // Saved-tensor hooks: the pair that autograd calls when a node saves a tensor, and the stack of
-// them.
+// pairs.
 //
-// Semantics of torch.autograd.graph.saved_tensors_hooks: the innermost pair alone sees a tensor; a
-// no-op frame hides the pairs outside it; while hooks are disabled, pushing a pair throws the
-// message that disabled them. The stack is an immutable linked list in a slot that travels with the
-// graph task to the engine's threads (shared/seam/autograd.h), so that a copy of the slot is a
+// They behave like torch.autograd.graph.saved_tensors_hooks. Only the innermost pair sees a tensor.
+// A no-op frame hides the pairs outside it. While hooks are disabled, pushing a pair throws the
+// message that disabled them. The stack is an immutable linked list. It sits in a slot that travels
+// with the graph task to the engine's threads (shared/seam/autograd.h), so copying the slot takes a
 // snapshot.
 //
-// `pack` runs without grad mode on the thread that runs the op. What it returns is autograd's: it
-// dies with the node's saved tensors. `unpack` may run on any thread, any number of times.
+// `pack` runs without grad mode on the thread that runs the op. Autograd owns its result, and drops
+// it with the saved tensors of the node. `unpack` may run on any thread and any number of times.
 #pragma once
 
 #include <cstdint>
@@ -39,20 +39,21 @@ class Hooks {
   virtual std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) = 0;
 };
 
-// The hooks of an offloader, with what else it is asked for, whatever its device is: for a program
-// that learns when it runs which devices it has. The core is one (shared/offload/offload_core.h).
+// The hooks of an offloader, and its other calls, without the type of its device. They are for
+// programs that learn at run time which devices there are. shared/offload/offload_core.h implements
+// them.
 template <class Tensor>
 class OffloadHooks : public Hooks<Tensor> {
  public:
-  // Never offloads this parameter or buffer, whatever storage it has at the time of a pack.
+  // This parameter or buffer is never offloaded, even if it gets another storage later.
   virtual void exempt(const Tensor& tensor) = 0;
-  // Begins a new forward: packs count from 0 again.
+  // Begins a new forward: packs are counted from 0 again.
   virtual void begin_run() = 0;
-  // For several offloaders that share a forward, each serving its own device: the next pack gets
-  // this ordinal of this run, for the others have had the ones before.
+  // Sets the run and ordinal of the next pack. Several offloaders may share a forward, one for each
+  // device; each then skips the ordinals of the packs that the others took.
   virtual void continue_at(std::uint64_t run, std::uint64_t pack) = 0;
   virtual OffloadStatistics statistics() = 0;
-  // True if nothing is left: no parcel, no stashed storage, no task.
+  // True if nothing is left: no parcel, no stashed storage and no task.
   virtual bool empty() = 0;
 };
 
@@ -61,8 +62,8 @@ class HooksDisabled : public Error {
   using Error::Error;
 };
 
-// A tensor is unpacked that was written in place after it was saved: autograd's own error, which
-// hooks normally lose.
+// Thrown when a tensor is unpacked that was written in place after it was saved. Autograd has this
+// check itself, but not for tensors that hooks packed.
 class ModifiedInPlace : public Error {
  public:
   ModifiedInPlace(std::uint64_t version, std::uint64_t expected)
@@ -76,8 +77,8 @@ class ModifiedInPlace : public Error {
   explicit ModifiedInPlace(const std::string& what) : Error(what) {}
 };
 
-// The storage of a saved tensor has got other memory: it was resized, or given another pointer. No
-// version counter shows that.
+// Thrown when the storage of a saved tensor has other memory than at its save: it was resized, or
+// its data pointer was set. No version counter counts these changes.
 class StorageReplaced : public ModifiedInPlace {
  public:
   StorageReplaced()
@@ -88,18 +89,18 @@ class StorageReplaced : public ModifiedInPlace {
 
 template <class Tensor>
 struct HookFrame {
-  std::shared_ptr<Hooks<Tensor>> pair;  // none: the no-op frame
+  std::shared_ptr<Hooks<Tensor>> pair;  // if null: a no-op frame
   std::shared_ptr<const HookFrame> outer;
 };
 
-// The content of the travelling slot.
+// The content of the slot.
 template <class Tensor>
 struct HookStack {
   std::shared_ptr<const HookFrame<Tensor>> top;
-  std::shared_ptr<const std::string> disabled;  // the message, while hooks are disabled
+  std::shared_ptr<const std::string> disabled;  // the error message, while hooks are disabled
   std::shared_ptr<const CheckpointContext> checkpoint;
 
-  // None if no pair applies: autograd then saves the tensor itself.
+  // Returns null if no pair applies. Autograd then saves the tensor itself.
   std::unique_ptr<Saved<Tensor>> pack(const Tensor& tensor) const {
     if (disabled || !top || !top->pair) return nullptr;
     const std::shared_ptr<Hooks<Tensor>> pair = top->pair;  // alive even if its own pack pops it
@@ -107,7 +108,7 @@ struct HookStack {
   }
 };
 
-// A scope for a slot that is a plain variable: it holds `next` until the scope ends.
+// A scope for a slot that is a plain variable. The slot holds `next` until the scope ends.
 template <class Tensor>
 class ReplacedHooks {
  public:
@@ -124,14 +125,14 @@ class ReplacedHooks {
 
 namespace hooks_detail {
 
-// Restores the slot on the way out, whatever happened inside. If its frame is not on top at the
-// end, somebody else popped it: the program is wrong, and aborts.
+// Pushes a frame and restores the slot at its end, whatever happened inside. If another frame is on
+// top at the end, the program popped ours, which is a bug: the process aborts.
 template <class A>
 class Frame {
  public:
   using Tensor = typename A::Tensor;
 
-  // `context` is for checkpoints inside; none: it stays as it was.
+  // `context` is for the checkpoints inside; null leaves the present one.
   Frame(A autograd, std::shared_ptr<Hooks<Tensor>> pair,
         std::shared_ptr<const CheckpointContext> context = nullptr)
       : autograd_(std::move(autograd)) {
@@ -152,13 +153,13 @@ class Frame {
  private:
   A autograd_;
   std::shared_ptr<const HookFrame<Tensor>> frame_;
-  std::optional<typename A::HooksScope> scope_;  // last member: destroyed after the check
+  std::optional<typename A::HooksScope> scope_;  // last: destroyed after the destructor's check
 };
 
 }  // namespace hooks_detail
 
-// While it lives, `pair` sees every tensor that is saved on this thread and in backwards begun
-// here.
+// While it lives, `pair` sees every tensor that is saved on this thread, and in the backwards that
+// begin here.
 template <class A>
 class HooksGuard {
  public:
@@ -170,7 +171,8 @@ class HooksGuard {
   hooks_detail::Frame<A> frame_;
 };
 
-// While it lives, no pair sees a tensor: for regions to leave alone, such as the output head.
+// While it lives, no pair sees a tensor. Use it for regions that must not be offloaded, such as the
+// output head.
 template <class A>
 class NoHooksGuard {
  public:
@@ -180,8 +182,8 @@ class NoHooksGuard {
   hooks_detail::Frame<A> frame_;
 };
 
-// While it lives, pushing a pair throws HooksDisabled(message). If a frame is already installed,
-// the constructor throws it.
+// While it lives, pushing a pair throws HooksDisabled(message). The constructor itself throws it if
+// a frame is already installed.
 template <class A>
 class DisableHooksGuard {
  public:

@@ -1,5 +1,5 @@
-// A base of the errors with which a device says that its host side has no room for more bytes: a
-// full disk, a limit reached, no memory. So the core knows them whatever else they are.
+// A base class for errors of a device whose host side has no room for more bytes: the disk is full,
+// a limit is reached, or memory ran out. The core recognises them by this base.
 #pragma once
 
 namespace ferry {

@@ -1,20 +1,20 @@
-// Assertions that stay on in release: what must hold in the core, or must not, each said in words.
+// Assertions of the core that stay on in release builds. Each says in words what must hold.
 //
 //   invariant(device.exists(parcel.kept), "a source in the window is kept", Step::kEvict);
 //
-// One that fails is a fault of Ferry's own, and what is computed after it may be wrong, so the
-// process ends. What a user or the environment can cause (options, a failing call, no memory, code
-// of the user's that throws) is never an assertion: that is an error (shared/seam/error.h).
+// An assertion that fails is a bug in Ferry. Later results may be wrong, so the process ends. What
+// a user or the environment can cause (options, a failing call, no memory, an exception from user
+// code) is never an assertion, but an error (shared/seam/error.h).
 //
-// A fault of ours never takes an error of the user's along. Where an exception is being handled,
-// its message is told beside ours. Where one is still on its way, only its handler can read it: so
-// our message is told at once, and the process ends at the thread's next assertion after that.
+// A failed assertion does not hide an error of the user. If an exception is being handled, its
+// message is printed too. If an exception is still in flight, only its handler can read it: the
+// assertion then prints its own message, and the process ends at the next assertion of the thread
+// after that.
 //
-// A laboratory runs cores that are wrong on purpose: it sets a handler that notes what broke and
-// returns, and the core goes on as if nothing had been asked. An assertion has no effect otherwise,
-// so a core without any of them does the same.
+// The mutation tests run cores that are wrong on purpose. They set a handler that records the
+// failed assertion and returns, and the core goes on as if there were no assertion.
 //
-// Each assertion is seen to fail by a test in tests/shared, which tests/house compares.
+// For each assertion a test in tests/shared shows that it can fail; tests/house checks this.
 #pragma once
 
 #include <atomic>
@@ -28,21 +28,21 @@
 namespace ferry {
 
 struct BrokenInvariant {
-  const char* words = "";   // what does not hold
-  Step step = Step::kUser;  // the step that was to be taken; kUser: none
-  std::string_view file;    // from shared/ on
+  const char* words = "";   // the condition that does not hold
+  Step step = Step::kUser;  // the step that relies on it; kUser: none
+  std::string_view file;    // the path, from shared/ on
   unsigned line = 0;
 };
 
-// What is done about it. If it returns, the core goes on. It may be called on any thread.
+// Handles a failed assertion. If it returns, the core goes on. It may be called on any thread.
 using InvariantHandler = void (*)(const BrokenInvariant&) noexcept;
 
 namespace invariant_detail {
 
-inline std::atomic<bool> overdue = false;  // some thread's process ends at its next assertion
+inline std::atomic<bool> overdue = false;  // a thread has to end the process
 inline thread_local bool overdue_here = false;
 
-// The path as it is in the repository, wherever that is.
+// Cuts the path down to the part from shared/ on.
 constexpr std::string_view path_of(std::string_view file) {
   const std::size_t at = file.rfind("shared/");
   return at == std::string_view::npos ? file : file.substr(at);
@@ -74,7 +74,7 @@ inline void tell(const BrokenInvariant& broken) noexcept {
 
 }  // namespace invariant_detail
 
-// The handler unless another one is set.
+// The default handler.
 [[gnu::cold, gnu::noinline]] inline void end_process(const BrokenInvariant& broken) noexcept {
   invariant_detail::tell(broken);
   if (std::uncaught_exceptions() == 0) std::abort();
@@ -87,7 +87,7 @@ namespace invariant_detail {
 
 inline std::atomic<InvariantHandler> handler = end_process;
 
-// An assertion failed, or the end of some thread's process is overdue.
+// Called if an assertion failed, or if some thread still has to end the process.
 [[gnu::cold, gnu::noinline]] inline void stop(bool holds, const char* words, Step step,
                                               const char* file, unsigned line) noexcept {
   if (!holds) handler.load(std::memory_order_acquire)({words, step, path_of(file), line});
@@ -98,13 +98,13 @@ inline std::atomic<InvariantHandler> handler = end_process;
 
 }  // namespace invariant_detail
 
-// Returns the handler that was set before.
+// Sets the handler and returns the previous one.
 inline InvariantHandler set_invariant_handler(InvariantHandler handler) noexcept {
   return invariant_detail::handler.exchange(handler, std::memory_order_acq_rel);
 }
 
-// One condition; `words` say what holds, and `step` names the step of the core that relies on it.
-// (As a call it would cost the five arguments each time that it holds.)
+// Asserts a condition. `words` state it, and `step` is the step of the core that relies on it. It
+// is inlined: as a call it would pass five arguments each time that the condition holds.
 [[gnu::always_inline]] inline void invariant(bool holds, const char* words, Step step = Step::kUser,
                                              const char* file = __builtin_FILE(),
                                              unsigned line = __builtin_LINE()) noexcept {

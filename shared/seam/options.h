@@ -1,7 +1,8 @@
 // Options of the offloader.
 //
-// The defaults are Ferry's. trl_options() are the core's settings that come nearest to TRL's
-// OffloadActivations (trl/models/activation_offloading.py); TRL's algorithm is sim/field/stash.h.
+// The defaults are Ferry's. trl_options() returns the options that come closest to TRL's
+// OffloadActivations (trl/models/activation_offloading.py). sim/field/stash.h implements TRL's
+// algorithm itself.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +18,19 @@
 namespace ferry {
 
 inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
-// A bound that adapts to the bytes offloaded (shared/offload/bounds.h).
+// The bound follows the bytes that are offloaded (shared/offload/bounds.h).
 inline constexpr std::int64_t kAutomatic = -1;
 
-// Two: a lane to the host and a lane back. One: both directions share a stream. None: the copies
-// run on the compute stream.
+// kTwo has a stream for each direction, kOne has one stream for both. With kNone the copies run on
+// the compute stream.
 enum class CopyStreams : std::uint8_t { kTwo, kOne, kNone };
 
-// The pool that a reloaded storage comes from. Consumer: the copy waits for the consumer's work so
-// far, and a view may escape its node. CopyStream: the published way; the block is released by the
-// reference-count rule, one node later.
+// The pool from which a reload allocates. With kConsumer the copy waits for the earlier work of the
+// consumer, and a view may outlive its node. kCopyStream is TRL's published way: reference counts
+// decide when the block is released, one node later.
 enum class ReloadPool : std::uint8_t { kConsumer, kCopyStream };
 
-// Recompute: `pack` is the segment's ordinal in its run.
+// In a kRecompute decision, `pack` is the number of the segment in its run.
 enum class DecisionKind : std::uint8_t {
   kPack,
   kEvict,
@@ -40,11 +41,12 @@ enum class DecisionKind : std::uint8_t {
   kRecompute
 };
 
-// One line of the decision log: no times and no addresses, so both worlds write the same.
+// One line of the decision log. It has no times and no addresses, so both worlds write the same
+// log.
 struct Decision {
   DecisionKind kind = DecisionKind::kPack;
-  std::uint64_t run = 0;   // ordinal of the forward
-  std::uint64_t pack = 0;  // ordinal of the pack within it, counting every pack
+  std::uint64_t run = 0;   // number of the forward
+  std::uint64_t pack = 0;  // number of the pack in its forward, counting every pack
   std::int64_t bytes = 0;  // bytes offloaded; 0 if the tensor was kept
   bool operator==(const Decision&) const = default;
 };
@@ -53,30 +55,33 @@ struct CoreOptions {
   HostMemory host_memory = HostMemory::kPinned;
   CopyStreams copy_streams = CopyStreams::kTwo;
   ReloadPool reload_pool = ReloadPool::kConsumer;
-  // Tensors with fewer bytes to move are kept.
+  // Tensors with fewer bytes are kept.
   std::int64_t min_bytes = 1024;
-  // The forward window: a source stays on the device, whole, until this many further tensors were
-  // packed (every pack counts, as in TRL), or until the window holds more bytes than this. This
-  // bound and the two after it may be kAutomatic.
+  // The forward window. A source stays on the device, whole, until `window_tensors` further tensors
+  // were packed (every pack counts, as in TRL), or until the window holds more than `window_bytes`.
+  // `window_bytes`, `prefetch_bytes` and `hold_bytes` may be kAutomatic.
   std::int64_t window_tensors = kUnlimited;
   std::int64_t window_bytes = std::int64_t{512} << 20;
-  // Bound on reloads begun before their use, along the reverse of packing; 0: none.
+  // The most bytes to prefetch. Prefetch goes in the reverse order of packing. 0: no prefetch.
   std::int64_t prefetch_bytes = std::int64_t{512} << 20;
-  // The backward window: while backward unpacks a tensor, no reload is begun early for what was
-  // packed more than so many packs before it, and sources that the forward window still has from
-  // before that, of any run, leave as at a pack. (What is held for further saves is hold_bytes'.)
+  // The backward window. While backward unpacks a tensor, nothing is prefetched that was packed
+  // more than `prefetch_tensors` packs before it, and sources of any run that were packed before
+  // that leave the forward window. It does not limit what is held for further saves; hold_bytes
+  // does.
   std::int64_t prefetch_tensors = kUnlimited;
-  // Bound on reloaded storages kept for further saves of the same storage; one storage larger than
-  // this is kept beside them. 0: each save reloads.
+  // The most bytes of reloaded storages that are held for further saves of the same storage. One
+  // storage larger than this is held besides. 0: nothing is held, each save reloads.
   std::int64_t hold_bytes = std::int64_t{512} << 20;
-  // A tensor that the host side has no room for is kept. False: the error is thrown.
+  // If the host has no room for a tensor, it is kept. If false, the error is thrown.
   bool keep_when_full = false;
-  // Which packs of a run may move, by ordinal; empty: all. Past the end: kept.
+  // True for each pack of a run that may be offloaded, by its ordinal. Packs past the end are kept.
+  // Empty: all packs may.
   std::vector<bool> offload;
-  // Warns once per offloader, at its first unpack, if it uses pinned memory and more than this
-  // share of the host's memory is in use.
+  // The offloader warns once, at its first unpack, if it uses pinned memory and more than this
+  // percentage of the host's memory is in use.
   std::int64_t host_warn_percent = 60;
-  // Both are called outside the core's lock, on the thread that made the call; they must not throw.
+  // Both are called without the core's lock, on the thread that called the core. They must not
+  // throw.
   std::function<void(const std::string&)> warn;
   std::function<void(const Decision&)> log;
 };

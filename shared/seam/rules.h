@@ -1,7 +1,7 @@
-// The decisions of the core that are not calls into the device, gathered in one place.
+// The decisions of the core that are not calls of the device, in one list.
 //
-// Each is true in Ferry. A mutant is a Rules with one of them false: so mutants are chosen at run
-// time, and the core has no #ifdef.
+// Each rule is true in Ferry. A mutant is a Rules object in which one rule is false. So mutants are
+// chosen at run time, and the core has no #ifdef.
 #pragma once
 
 #include <array>
@@ -18,69 +18,69 @@ enum class Rule : std::uint8_t {
   kHoldTarget,    // the backward stash keeps a target of the copy stream's pool until its release
   kBoundReloads,  // bytes prefetched or held for later saves are bounded
   kCountEscapes,  // a target with references beyond the core's own is recorded as in use
-  kReleaseLate,   // a target of the copy stream's pool is released one node later
-  kEndOfTask,     // the end of a graph task drops what the task left
-  kForget,        // a parcel that no saved tensor needs leaves the tracker
+  kReleaseLate,   // a target of the copy stream's pool is released one node after its use
+  kEndOfTask,     // the end of a graph task drops what the task did not use
+  kForget,        // a parcel that no saved tensor needs is removed from the tracker
   kIdentity,      // a storage is known by its identity, not by its address
   kVersioned,     // a parcel stands for one version of its storage
-  kCovers,        // a parcel serves a view only where it holds all its bytes
-  kShare,         // a storage saved again is not copied again
-  kShareTarget,   // a storage reloaded once serves its other saves while it is held
+  kCovers,        // a parcel serves a view only if it holds all bytes of the view
+  kShare,         // a storage that is saved again is not copied again
+  kShareTarget,   // a storage that was reloaded serves its other saves while it is held
   kCheckVersion,  // unpacking a tensor that was written since its save is an error
   kExempt,        // parameters and buffers are kept
   kKeepKept,      // a storage that Ferry itself keeps alive is not offloaded
   kOtherDevice,   // tensors of another device are kept
-  kOwnerPool,     // an evicted source waits on the stream of its own pool
-  kHostEvents,    // host bytes go back after the copies that use them
-  kCopyPart,      // of a large storage only the part under a small view is copied
-  kUseSource,     // a tensor whose source is still there is not reloaded
+  kOwnerPool,     // an evicted source makes the stream of its own pool wait
+  kHostEvents,    // host bytes are returned after the copies that use them
+  kCopyPart,      // if a small view of a large storage is saved, only its part is copied
+  kUseSource,     // a tensor whose source is still on the device is not reloaded
 
   // Rules of checkpoints.
   kOuterInputs,      // a segment's inputs are saved under the hooks around it
-  kStopAtLast,       // early stop comes with the last tensor that is needed, not one before
-  kStopEarly,        // early stop stops
-  kTaskKey,          // what is recomputed belongs to one graph task
-  kThreadKey,        // what is recomputed belongs to one thread
-  kFreshOutside,     // outside a backward every access recomputes
-  kGroupKey,         // a group's backwards share what is recomputed
-  kFreeUnpacked,     // a recomputed tensor goes when it is unpacked
-  kFreeUnneeded,     // a recomputed tensor goes when autograd drops its holder
-  kFreeAtEnd,        // a recomputed tensor goes with its graph task
+  kStopAtLast,       // early stop comes with the last needed tensor, not with the one before
+  kStopEarly,        // a recompute stops early
+  kTaskKey,          // recomputed tensors belong to one graph task
+  kThreadKey,        // recomputed tensors belong to one thread
+  kFreshOutside,     // outside a backward every unpack recomputes
+  kGroupKey,         // the backwards of a group share recomputed tensors
+  kFreeUnpacked,     // a recomputed tensor is freed when it is unpacked
+  kFreeUnneeded,     // a recomputed tensor is freed when autograd drops its holder
+  kFreeAtEnd,        // a recomputed tensor is freed at the end of its graph task
   kRefuseTwice,      // unpacking twice in one task is an error
-  kReplayRandom,     // random numbers of a recompute are those of forward
-  kReplayAmbient,    // a recompute sees forward's autocast
+  kReplayRandom,     // a recompute gets the random numbers of forward
+  kReplayAmbient,    // a recompute runs under the autocast state of forward
   kRecomputeGrad,    // a recompute runs with grad mode on
   kForwardStream,    // a recompute starts on the stream that forward started on
-  kCheckRecompute,   // a recompute that saves other tensors is an error
-  kSkipDead,         // a recompute is not compared for tensors that autograd dropped
+  kCheckRecompute,   // a recompute that saves other tensors than forward is an error
+  kSkipDead,         // tensors that autograd dropped are not compared
   kKeepChosen,       // tensors kept or passed on inside a segment are not recomputed
-  kFirstChoice,      // choices apply in forward only: a recompute recomputes all
-  kUnfinished,       // a backward inside an unfinished forward may recompute
-  kDetachReentrant,  // the reentrant variant's inputs are leaves
-  kRefuseReentrant,  // the reentrant variant refuses `.grad()`
-  kKeepOutputs,      // an op whose outputs a selective checkpoint keeps does not run again
-  kCheckOutputs,     // a kept output that was written since is an error when it is asked for
-  kLastPlain,        // the last segment of a chain runs without a checkpoint
-  kRefuseLate,       // a span whose argument was written is refused when it needs it, not before
+  kFirstChoice,      // choices apply in forward only: a recompute inside a recompute makes all
+  kUnfinished,       // a backward inside an unfinished forward can recompute
+  kDetachReentrant,  // inputs of the reentrant variant are leaves
+  kRefuseReentrant,  // the reentrant variant rejects `.grad()` with an error
+  kKeepOutputs,      // an op whose outputs a selective checkpoint keeps is not recomputed
+  kCheckOutputs,     // using a kept output that was written since is an error
+  kLastPlain,        // the last segment of a chain has no checkpoint
+  kRefuseLate,       // a span throws for a written argument when it needs it, not before
 
   // Rules of skip tensors and pipelines.
-  kGiveUpPopped,       // a portal gives its tensor up when it is popped
-  kForgetRestash,      // a stage that runs again does not keep what it stashes
-  kOwnPopped,          // a stage that may run again owns what it popped
+  kGiveUpPopped,       // a portal drops its tensor when it is popped
+  kForgetRestash,      // a recompute of a stage does not keep what it stashes again
+  kOwnPopped,          // a stage that may be recomputed owns what it popped
   kJoinStashed,        // a stash is part of its stage's backward
   kOrderPops,          // a popped tensor's gradient comes back before those of the stage's inputs
-  kOrderPortals,       // a popped tensor's gradient moves before the stashing stage goes backward
-  kOrderMicrobatches,  // backward takes a stage's micro-batches from the last to the first
-  kRecomputeEarly,     // a stage runs again before its gradient has arrived
-  kCallersMode,        // workers have the caller's grad mode
+  kOrderPortals,       // a popped tensor's gradient moves before the stashing stage's backward
+  kOrderMicrobatches,  // backward takes the micro-batches of a stage from the last to the first
+  kRecomputeEarly,     // a stage recomputes before its gradient has arrived
+  kCallersMode,        // workers run with the caller's grad mode
   kCheckpointSome,     // the checkpoint mode says which micro-batches are checkpointed
   kCheckpointStages,   // the options say which stages are checkpointed
-  kPutAway,            // a stage's inputs are saved under its own hooks until it runs again
-  kRefuseRewriting,    // a stage that is to run again may not write what it is given
-  kRefuseSharing,      // a stage may not write what others have as well
-  kBalanceCosts,       // stages are cut by what their layers cost, not by their number
+  kPutAway,            // the inputs of a stage are saved under its own hooks until its recompute
+  kRefuseRewriting,    // a stage that will be recomputed may not write its inputs
+  kRefuseSharing,      // a stage may not write tensors that others use as well
+  kBalanceCosts,       // stages are cut by the cost of their layers, not by their number
   kPopStashed,         // a declared stash that no layer pops is an error
-  kSpacesApart,        // a skip tensor of another namespace is another one
+  kSpacesApart,        // skip tensors of different namespaces are different
 };
 
 inline constexpr std::array<std::string_view, 64> kRuleNames = {

@@ -1,4 +1,4 @@
-// The counts of an offloader, and how they read as text.
+// The counts of an offloader, and their text for users.
 #pragma once
 
 #include <cstdint>
@@ -6,31 +6,31 @@
 
 namespace ferry {
 
-// Counts since the offloader was made, or between two looks at it (`since`).
+// Counts since the offloader was made, or since an earlier snapshot (`since`).
 struct OffloadStatistics {
   std::int64_t packs = 0;
-  std::int64_t kept = 0;    // packs that left the tensor where it is
-  std::int64_t full = 0;    // those of them that the host side had no room for
-  std::int64_t shared = 0;  // packs served by a copy already on its way
+  std::int64_t kept = 0;    // packs that left the tensor on its device
+  std::int64_t full = 0;    // packs that were kept because the host had no room
+  std::int64_t shared = 0;  // packs that an existing copy serves
   std::int64_t offloaded_count = 0;
   std::int64_t offloaded_bytes = 0;
   std::int64_t reloaded_count = 0;
   std::int64_t reloaded_bytes = 0;
   std::int64_t prefetched_count = 0;
   std::int64_t stash_hits = 0;   // unpacks that found the source still on the device
-  std::int64_t target_hits = 0;  // unpacks that found the storage reloaded already
-  std::int64_t vain_count = 0;   // copies to the host never reloaded, and reloads never consumed
+  std::int64_t target_hits = 0;  // unpacks that found the storage already reloaded
+  std::int64_t vain_count = 0;   // unused copies: never reloaded, or reloaded and not used
   std::int64_t vain_bytes = 0;
   std::int64_t compute_waits = 0;  // waits enqueued on compute streams
-  // Time that computing threads waited for copies. Waits of streams (CUDA) are not measured.
+  // Time in which computing threads waited for copies. Waits of CUDA streams are not measured.
   std::int64_t stalled_ns = 0;
   std::int64_t forward_stash_bytes = 0;
   std::int64_t forward_stash_peak_bytes = 0;
   std::int64_t backward_stash_bytes = 0;
   std::int64_t backward_stash_peak_bytes = 0;
-  std::int64_t quarantined = 0;  // blocks kept while the core lives: their release itself failed
+  std::int64_t quarantined = 0;  // blocks kept until the core dies, because their release failed
 
-  // Calls `add` with each count and its factor: the counts that add up over offloaders and time.
+  // Adds each count times `factor`, for the counts that add up over offloaders and time.
   void add(const OffloadStatistics& other, std::int64_t factor) {
     for (const auto count :
          {&OffloadStatistics::packs, &OffloadStatistics::kept, &OffloadStatistics::full,
@@ -45,13 +45,13 @@ struct OffloadStatistics {
     }
   }
 
-  // The counts since that look; the stash's size and the peaks are the present ones.
+  // Returns the counts since `before`. Sizes and peaks of the stashes are the present ones.
   OffloadStatistics since(const OffloadStatistics& before) const {
     OffloadStatistics step = *this;
     step.add(before, -1);
     return step;
   }
-  // The sum over several offloaders (the sum of peaks bounds the true peak).
+  // Adds the counts of another offloader. The sum of the peaks is an upper bound of the true peak.
   OffloadStatistics& operator+=(const OffloadStatistics& other) {
     add(other, 1);
     forward_stash_bytes += other.forward_stash_bytes;
@@ -62,13 +62,13 @@ struct OffloadStatistics {
   }
 };
 
-// "12.3 MiB", by integer arithmetic.
+// Returns a text like "12.3 MiB". It uses integer arithmetic.
 inline std::string in_mebibytes(std::int64_t bytes) {
   const std::int64_t tenths = (bytes * 10 + (std::int64_t{1} << 19)) >> 20;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MiB";
 }
 
-// One line for people to read.
+// Returns one line for users.
 inline std::string to_string(const OffloadStatistics& counts) {
   const auto number = [](std::int64_t value) { return std::to_string(value); };
   std::string text = number(counts.packs) + " tensors saved: " + number(counts.offloaded_count) +

@@ -1,8 +1,8 @@
-// The named steps of the core: every ordering or lifetime call names the one it takes.
+// The steps of the core: every call that orders work or manages a lifetime names its step.
 //
-// The fault points, the reports, the drawing in ARCHITECTURE.md and the mutants all speak of these.
-// Keeping a storage alive is no call: those decisions are rules (shared/seam/rules.h). A step
-// without a killed mutant fails the tests.
+// Fault points, reports, the drawing in ARCHITECTURE.md and the mutants use these names. A decision
+// to keep a storage alive is not a call, so it is a rule (shared/seam/rules.h). The tests fail if
+// there is a step without a mutant that they detect.
 #pragma once
 
 #include <array>
@@ -13,49 +13,49 @@
 namespace ferry {
 
 enum class Step : std::uint8_t {
-  kUser,                  // the program's own call, not the core's
-  kProduced,              // record: the producer's stream, when a tensor is packed
-  kOffloadAfterProducer,  // wait: the copy to the host, for kProduced
-  kHostAllocate,          // host bytes for the copy
+  kUser,                  // a call of the program, not of the core
+  kProduced,              // record: the stream of the producer, when a tensor is packed
+  kOffloadAfterProducer,  // wait: the copy to the host waits for kProduced
+  kHostAllocate,          // allocates host bytes for the copy
   kOffload,               // copy: device to host
   kOffloaded,             // record: the copy stream, after kOffload
-  kEvict,                 // wait: the source's pool, for kOffloaded, before the source is dropped
-  kAbandon,               // record_use: a block dropped while a copy may still use it
-  kReloadAllocate,        // device bytes for the copy back
-  kReady,                 // record: the consumer's stream, before its pool's block is written
-  kReloadAfterReady,      // wait: the copy back, for kReady
-  kReloadAfterOffload,    // wait: the copy back, for kOffloaded
+  kEvict,                 // wait: the source's pool, for kOffloaded; then the source is dropped
+  kAbandon,               // record_use: a block that is dropped while a copy may still use it
+  kReloadAllocate,        // allocates device bytes for the copy back
+  kReady,                 // record: the consumer's stream, before a block of its pool is written
+  kReloadAfterReady,      // wait: the copy back waits for kReady
+  kReloadAfterOffload,    // wait: the copy back waits for kOffloaded
   kReload,                // copy: host to device
   kReloaded,              // record: the copy stream, after kReload
-  kConsume,               // wait: the consumer's stream, for kReloaded
-  kEscaped,               // record_use: a target in use beyond what the core can see
+  kConsume,               // wait: the consumer's stream waits for kReloaded
+  kEscaped,               // record_use: a target used after its node, or on a second stream
   kNodeDone,              // record: the consumer's stream, after the node
-  kReleaseAfterNode,      // wait: the copy stream, for kNodeDone, before the target is dropped
-  kDiscard,               // wait: the target's pool, for kReloaded, where nobody consumed it
-  kHostReturn,            // the host bytes go back, after kOffloaded and kReloaded
-  kRecomputed,            // record: the stream of a recompute, where another one goes on
-  kUnpackRecomputed,      // wait: the stream that goes on (unpacks), for kRecomputed
+  kReleaseAfterNode,      // wait: the copy stream waits for kNodeDone; then the target is dropped
+  kDiscard,               // wait: the pool of an unused target waits for kReloaded
+  kHostReturn,            // returns the host bytes, after kOffloaded and kReloaded
+  kRecomputed,            // record: the stream of a recompute, if another stream goes on
+  kUnpackRecomputed,      // wait: the unpacking stream waits for kRecomputed
   kRecomputedInUse,       // record_use: a recomputed tensor on the unpacking stream
-  kSent,                  // record: the stream that made what another stage takes
-  kReceiveAfterSent,      // wait: the stream of arrival, for kSent
+  kSent,                  // record: the stream that made a tensor for another stage
+  kReceiveAfterSent,      // wait: the stream of arrival waits for kSent
   kReceive,               // copy: from device to device
   kSendInUse,             // record_use: the source, on the stream of arrival
   kReceived,              // record: the stream of arrival, after kReceive
-  kTakeReceived,          // wait: the stream that computes, for kReceived
-  kReceivedInUse,         // record_use: what arrived, on the stream that computes
+  kTakeReceived,          // wait: the computing stream waits for kReceived
+  kReceivedInUse,         // record_use: the received tensor, on the computing stream
 };
 
 inline constexpr std::size_t kOffloadSteps = static_cast<std::size_t>(Step::kRecomputed);
 inline constexpr std::size_t kCheckpointSteps = static_cast<std::size_t>(Step::kSent);
 inline constexpr std::size_t kSteps = static_cast<std::size_t>(Step::kReceivedInUse) + 1;
 
-// A step's kind: each kind has its own mutations.
+// The kind of a step. Each kind has its own mutations.
 enum class StepKind : std::uint8_t { kNone, kRecord, kWait, kCopy, kUse, kMemory };
 
 struct StepInfo {
   std::string_view name;
   StepKind kind;
-  std::string_view invariant;  // what fails without the step, in a phrase
+  std::string_view invariant;  // the guarantee that the step serves (its number in ARCHITECTURE.md)
 };
 
 inline constexpr std::array<StepInfo, kSteps> kStepInfo = {{

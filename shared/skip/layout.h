@@ -1,4 +1,5 @@
-// The routes of a pipeline's skip tensors: the stage that stashes each, and the one that pops it.
+// The routes of skip tensors in a pipeline: the stage that stashes each one and the stage that pops
+// it.
 //
 // Source: torchgpipe/skip/layout.py.
 #pragma once
@@ -20,7 +21,7 @@ namespace ferry {
 
 struct SkipRoute {
   SkipName name;
-  std::size_t from = 0;  // the stages that stash and pop it
+  std::size_t from = 0;  // the stage that stashes it, and the stage that pops it
   std::size_t to = 0;
   bool crosses() const { return from != to; }
 };
@@ -28,7 +29,7 @@ struct SkipRoute {
 class SkipLayout {
  public:
   SkipLayout() = default;
-  // Takes routes in any order; each name occurs once.
+  // Takes the routes in any order. Each name occurs once.
   explicit SkipLayout(std::vector<SkipRoute> routes) : routes_(std::move(routes)) {
     std::sort(routes_.begin(), routes_.end(), [](const SkipRoute& a, const SkipRoute& b) {
       return a.from != b.from ? a.from < b.from : a.name < b.name;
@@ -40,11 +41,11 @@ class SkipLayout {
     }
   }
 
-  // Sorted by stage, then by name. An index into it names a route.
+  // The routes, sorted by stage and then by name. Other calls refer to a route by its index here.
   std::span<const SkipRoute> routes() const { return routes_; }
 
   static constexpr std::size_t kNone = ~std::size_t{0};
-  // The route of that name if it crosses stages; kNone: it stays in its stage.
+  // Returns the route of this name if it crosses stages; kNone if it stays within one stage.
   std::size_t find_crossing(const SkipName& name) const {
     for (std::size_t i = 0; i < routes_.size(); ++i) {
       if (routes_[i].name == name) return routes_[i].crosses() ? i : kNone;
@@ -53,14 +54,14 @@ class SkipLayout {
   }
   bool requires_copy(const SkipName& name) const { return find_crossing(name) != kNone; }
 
-  // Routes that arrive at, or leave, a stage across a border; sorted by the stage that stashes.
+  // Returns the crossing routes that arrive at, or leave, a stage, sorted by the stashing stage.
   std::vector<std::size_t> into(std::size_t stage) const {
     return crossing([stage](const SkipRoute& route) { return route.to == stage; });
   }
   std::vector<std::size_t> out_of(std::size_t stage) const {
     return crossing([stage](const SkipRoute& route) { return route.from == stage; });
   }
-  // Whether a route goes past the stage, from one before it to one after it.
+  // True if a route goes past the stage, from an earlier one to a later one.
   bool passes(std::size_t stage) const {
     return std::any_of(routes_.begin(), routes_.end(), [stage](const SkipRoute& route) {
       return route.from < stage && stage < route.to;
@@ -80,7 +81,8 @@ class SkipLayout {
   std::vector<SkipRoute> routes_;
 };
 
-// The layout of layers in stages: stage[i] is layer i's. Throws SkipError if declarations clash.
+// Returns the layout of layers in stages; stages[i] is the stage of layer i. Throws SkipError if
+// declarations clash.
 inline SkipLayout skip_layout(std::span<const Skippable> layers,
                               std::span<const std::size_t> stages,
                               const SkipRules& rules = Rules()) {

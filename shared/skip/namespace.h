@@ -1,8 +1,8 @@
-// The name of a skip tensor: a name in a namespace, so that two modules of one class, which stash
-// under the same name, do not meet.
+// The name of a skip tensor: a text and a namespace. With namespaces, two modules of one class can
+// stash under the same text.
 //
 // Source: torchgpipe/skip/namespace.py. There a namespace is a uuid; here it is a number that the
-// process gives out once. The order between namespaces is that of their making and means nothing.
+// process gives out once. Namespaces are ordered by when they were made, which means nothing.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace ferry {
 
-// Copies are the same namespace; a newly made one differs from all others.
+// A copy is the same namespace. A newly made one differs from all others.
 class Namespace {
  public:
   Namespace() : id_(next_id()) {}

@@ -1,22 +1,22 @@
-// A portal: a skip tensor's way past the stages between its stash and its pop, hidden from
-// autograd, for one micro-batch.
+// A portal carries one skip tensor of one micro-batch past the stages between its stash and its
+// pop, hidden from autograd.
 //
 //     stash ──▶ blue ┄┄ phony ┄┄▶ join ─ … ─▶ fork ┄┄▶ copy ┄┄▶ join ─ … ─▶ fork ┄┄ phony ┄┄▶
 //     orange ──▶ pop
 //                 the micro-batch's own tensors, with edges that order backward:
 //     gradient:   blue takes ◀── copy moves ◀── orange puts
 //
-// A portal gives its tensor up when it is popped. Where the stages are checkpointed it is needed
-// again: then the stage that popped owns it, for as long as that stage may run again, and what a
-// stage stashes when it runs again is not kept at all. In the ordinary case that is when
-// torchgpipe's counted lives end: after the pop (2 lives), after the pop of the recompute (3), and
-// after the recomputed stash (1). Counting assumes exactly one whole recompute; owning also holds
-// for several backwards, and for none.
+// A portal drops its tensor when it is popped. If stages are checkpointed, the tensor is needed
+// again. Then the stage that popped it owns it, as long as that stage may be recomputed; and what a
+// recompute stashes again is not kept. In the ordinary case the tensor is freed when torchgpipe
+// frees it too, which counts lives: after the pop (2 lives), after the pop of the recompute (3),
+// and after the recomputed stash (1). Counting assumes exactly one whole recompute. Owning also
+// works for several backwards, and for none.
 //
-// A popped tensor without a gradient gives the stashed one none (pytorch#110775: there it is an
-// error). One backward at a time goes through a portal.
+// A popped tensor without a gradient gives the stashed tensor no gradient; in torchgpipe this is an
+// error (pytorch#110775). Only one backward at a time may go through a portal.
 //
-// Source: torchgpipe/skip/portal.py, whose names these are.
+// Source: torchgpipe/skip/portal.py, with its names.
 #pragma once
 
 #include <array>
@@ -45,11 +45,11 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
 
   Portal(A autograd, const SkipRules& rules) : autograd_(std::move(autograd)), rules_(rules) {}
 
-  // Stashes. Returns a phony, to be joined with the micro-batch before that leaves the stage.
+  // Stashes. Returns a phony that must be joined with the micro-batch before it leaves the stage.
   Value blue(const Value& stashed, bool again) {
     if (!again || !rules_.forgets_restash()) put(stashed);
     if (!autograd_.grad_mode() || !autograd_.requires_grad(stashed)) {
-      gradient_ = Value();  // a first run could not know that nobody would take it
+      gradient_ = Value();  // the first run did not know that it would not be taken
       return {};
     }
     return autograd_
@@ -60,7 +60,7 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
         .front();
   }
 
-  // Copies it to another device before its pop there. `value` carries the micro-batch's order.
+  // Copies the tensor to the device that pops it. `value` carries the order of the micro-batch.
   void copy(const Transfer<D>& transfer, Value& value) {
     require();
     if (full()) {
@@ -80,15 +80,15 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
     if (rules_.orders_portals()) join(autograd_, value, phony);
   }
 
-  // Pops: the portal gives up what was stashed.
+  // Pops: the portal drops what was stashed and returns it.
   std::optional<Tensor> take() {
     require();
     stashed_ = !rules_.gives_up_popped();
     if (!full()) return std::nullopt;
     return rules_.gives_up_popped() ? std::exchange(tensor_, std::nullopt) : tensor_;
   }
-  // The popped tensor, in the graph of the stage that pops it. `phony` is forked from that stage's
-  // micro-batch; none: no gradient comes back.
+  // Returns the popped tensor, in the graph of the stage that pops it. `phony` is forked from the
+  // micro-batch of that stage. If it is empty, no gradient comes back.
   Value orange(const Tensor& taken, const Value& phony) {
     Value value = autograd_.leaf(taken, false);
     if (!wants_gradient_ || !autograd_.grad_mode() || !autograd_.requires_grad(phony)) return value;
@@ -101,7 +101,7 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
         .front();
   }
 
-  // What it has.
+  // The tensor that the portal holds.
   const std::optional<Tensor>& tensor() const { return tensor_; }
   bool empty() const { return !full() && !autograd_.exists(gradient_); }
 
@@ -129,7 +129,7 @@ class Portal : public std::enable_shared_from_this<Portal<D, A>> {
 
   A autograd_;
   const SkipRules rules_;
-  bool stashed_ = false;  // stashed (perhaps none) and not popped since
+  bool stashed_ = false;  // stashed, perhaps an empty value, and not popped since
   bool wants_gradient_ = false;
   std::optional<Tensor> tensor_;
   Value gradient_;

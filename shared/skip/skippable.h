@@ -1,4 +1,4 @@
-// The skip tensors that layers declare, and the check that the declarations fit together.
+// The skip tensors that layers declare, and the check that their declarations match.
 //
 // Source: torchgpipe/skip/skippable.py, with its messages.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace ferry {
 
-// The declarations clash, or a layer did not do what it declared.
+// Declarations clash, or a layer did not do what it declared.
 class SkipError : public Error {
  public:
   using Error::Error;
@@ -28,8 +28,8 @@ struct Skippable {
   std::vector<SkipName> pops;
 };
 
-// Throws unless every stash has exactly one pop, in a later layer, in its namespace; a layer does
-// not pop what it stashes itself.
+// Throws SkipError unless every stash has exactly one pop, in a later layer and in the same
+// namespace. A layer must not pop what it stashes itself.
 inline void verify_skippables(std::span<const Skippable> layers, const SkipRules& rules = Rules()) {
   std::set<SkipName> stashed;
   std::set<SkipName> popped;

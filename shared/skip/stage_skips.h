@@ -1,8 +1,8 @@
-// The tracker of one stage of a pipeline while it runs one micro-batch.
+// The skip tracker of one stage of a pipeline, while the stage runs one micro-batch.
 //
-// A tensor stashed and popped within the stage keeps its graph; one that crosses stages goes
-// through a portal. A stage that may run again owns what it popped, and runs again with a tracker
-// that says so.
+// A tensor that is stashed and popped in the same stage keeps its graph. A tensor that crosses
+// stages goes through a portal. A stage that may be recomputed owns what it popped; its recompute
+// uses a tracker with `again` set.
 //
 // Source: torch/distributed/pipeline/sync/skip/tracker.py, SkipTrackerThroughPotals.
 #pragma once
@@ -40,14 +40,14 @@ class StageSkips final : public SkipTracker<typename A::Value> {
     std::shared_ptr<const SkipLayout> layout;
     std::shared_ptr<Portals<D, A>> portals;
     std::size_t stage = 0;
-    // Set if the stage may run again.
+    // Set if the stage may be recomputed.
     std::shared_ptr<PoppedTensors<D>> popped;
     SkipRules rules;
   };
   StageSkips(Of of, bool again) : of_(std::move(of)), again_(again) {}
 
-  // Call before the stage, with its inputs: gradients of popped tensors then come back before
-  // theirs.
+  // Call it before the stage, with the inputs of the stage. It makes the gradients of popped
+  // tensors come back before those of the inputs.
   void open(Values& values) {
     if (!of_.layout->into(of_.stage).empty()) {
       const Value phony = fork(of_.autograd, lane(of_.autograd, values));
@@ -57,10 +57,10 @@ class StageSkips final : public SkipTracker<typename A::Value> {
       add_joining(fork(of_.autograd, *value));
     }
   }
-  // Call after the stage, with its outputs: what was stashed leaves, as the stage has it in the end
-  // (an activation may have been applied to it in place), and its gradient joins the stage's
-  // backward. So does the way of those that go past it, for the stage's function may cut the graph
-  // between its values.
+  // Call it after the stage, with the outputs of the stage. Stashed tensors leave now, with their
+  // final values, since the stage may have applied an activation in place. Their gradients join the
+  // backward of the stage. So do the edges of skip tensors that go past the stage, because its
+  // function may cut the graph between its values.
   void close(Values& values) {
     for (auto& [route, value] : std::exchange(stashed_, {})) {
       add_joining(of_.portals->at(route)->blue(value, again_));
@@ -86,7 +86,7 @@ class StageSkips final : public SkipTracker<typename A::Value> {
   }
 
  private:
-  // (A stage that runs again is one node between its values, whatever is in it.)
+  // A recompute does not count: it is one node between its values, whatever is in it.
   bool passes() const { return !again_ && of_.layout->passes(of_.stage); }
   void add_joining(const Value& phony) {
     if (of_.autograd.requires_grad(phony)) joining_.push_back(phony);
@@ -97,7 +97,7 @@ class StageSkips final : public SkipTracker<typename A::Value> {
   PlainSkips<Value> inside_;
   Value popping_;                         // a phony
   Values joining_;                        // phonies
-  std::map<std::size_t, Value> stashed_;  // by route, until the stage's end
+  std::map<std::size_t, Value> stashed_;  // by route, until the stage ends
 };
 
 }  // namespace ferry

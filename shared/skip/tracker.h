@@ -1,15 +1,15 @@
-// Trackers keep a skip tensor from its stash to its pop.
+// Skip trackers keep a skip tensor from its stash to its pop.
 //
-// The tracker in force travels with the hook stack (shared/seam/hooks.h): so it is the calling
-// thread's, it is what it was when its scope ends, however that ends, and a recompute that one of
-// autograd's threads runs finds its own. The plain one keeps a value with its graph. A pipeline's
-// stages have trackers that hide what crosses stages from autograd (shared/pipeline/).
+// The tracker in force travels with the hook stack (shared/seam/hooks.h). So each thread has its
+// own, the end of a scope restores the previous one even after an error, and a recompute on one of
+// autograd's threads finds the right one. The plain tracker keeps values with their graph. The
+// stages of a pipeline have trackers that hide crossing tensors from autograd (shared/pipeline/).
 //
-// A checkpointed region that pops would find nothing when it runs again: so it gets a tracker that
-// saves what was popped, as its inputs are saved, for as long as the region may run again: what is
-// written in place meanwhile, by the region itself say, is refused then. Counting the uses, as
-// torchgpipe does, is right only where every region runs exactly once more and whole; what a region
-// owns is there for an early stop, for several backwards and for none.
+// A checkpointed region that pops would find nothing in its recompute. So its tracker saves popped
+// values as the region's inputs are saved, as long as the region may be recomputed. Using one that
+// was written in place meanwhile is an error. torchgpipe counts uses instead, which is right only
+// if every region is recomputed exactly once and completely. Saving also works for early stop, for
+// several backwards and for none.
 //
 // Source: torch/distributed/pipeline/sync/skip/tracker.py.
 #pragma once
@@ -29,7 +29,7 @@
 
 namespace ferry {
 
-// The base of all trackers, as the context carries it.
+// The base of all trackers. The checkpoint context holds it.
 class SkipScope {
  public:
   SkipScope() = default;
@@ -38,18 +38,18 @@ class SkipScope {
   virtual ~SkipScope() = default;
 };
 
-// Trackers for a checkpointed region, and for its recomputes.
+// The trackers for a checkpointed region and for its recomputes.
 struct SkipRegion {
   std::shared_ptr<SkipScope> first;
-  std::function<std::shared_ptr<SkipScope>()> again;  // a fresh one for each recompute
+  std::function<std::shared_ptr<SkipScope>()> again;  // makes a new one for each recompute
 };
 
-// An empty value is a value, too: if none was stashed, none is popped.
+// An empty value can be stashed too: if none was stashed, none is popped.
 template <class Value>
 class SkipTracker : public SkipScope {
  public:
   virtual void save(const SkipName& name, Value value) = 0;
-  // Gives the value up. Throws SkipError if there is none of that name.
+  // Removes and returns the value. Throws SkipError if there is none of that name.
   virtual Value load(const SkipName& name) = 0;
 };
 
@@ -57,7 +57,7 @@ inline SkipError nothing_stashed(const SkipName& name) {
   return SkipError("'" + name.name + "' is popped, but nothing is stashed under that name");
 }
 
-// The plain tracker: keeps the values themselves.
+// The plain tracker: it keeps the values themselves.
 template <class Value>
 class PlainSkips : public SkipTracker<Value> {
  public:
@@ -78,7 +78,7 @@ class PlainSkips : public SkipTracker<Value> {
   std::map<SkipName, Value> values_;
 };
 
-// Saves a value that a region popped: what it returns gives the value again, or throws if it was
+// Saves a value that a region popped. The returned function returns the value, or throws if it was
 // written in place since.
 template <class Value>
 using SaveSkip = std::function<std::function<Value()>(const Value&)>;
@@ -88,7 +88,7 @@ namespace skip_detail {
 template <class Value>
 using Popped = std::map<SkipName, std::function<Value()>>;
 
-// The tracker of a region's first run: stashes and pops go to the outer tracker.
+// The tracker of a region's first run. It passes stashes and pops to the outer tracker.
 template <class Value>
 class FirstRun final : public SkipTracker<Value> {
  public:
@@ -109,11 +109,11 @@ class FirstRun final : public SkipTracker<Value> {
   const std::shared_ptr<SkipTracker<Value>> outer_;
   const SaveSkip<Value> save_;
   const std::shared_ptr<Popped<Value>> popped_;
-  std::set<SkipName> inside_;  // stashed here: a recompute stashes them again before a pop
+  std::set<SkipName> inside_;  // stashed here; a recompute stashes them again
 };
 
-// The tracker of a recompute: popped values are there each time, and stashes go nowhere else, since
-// whoever pops them has them already.
+// The tracker of a recompute. Each recompute can pop the saved values. Its stashes go nowhere,
+// because the layers that pop them have them already.
 template <class Value>
 class Again final : public SkipTracker<Value> {
  public:
@@ -133,7 +133,7 @@ class Again final : public SkipTracker<Value> {
 
 }  // namespace skip_detail
 
-// The trackers of a region that runs under `outer`.
+// Returns the trackers of a region that runs under `outer`.
 template <class Value>
 SkipRegion skip_region(std::shared_ptr<SkipTracker<Value>> outer, SaveSkip<Value> save) {
   const auto popped = std::make_shared<skip_detail::Popped<Value>>();
@@ -141,8 +141,8 @@ SkipRegion skip_region(std::shared_ptr<SkipTracker<Value>> outer, SaveSkip<Value
           [popped] { return std::make_shared<skip_detail::Again<Value>>(popped); }};
 }
 
-// While it lives, stashes and pops on this thread, and in recomputes of what runs here, use the
-// tracker.
+// While it lives, stashes and pops on this thread use the tracker, and so do those in recomputes of
+// what runs here.
 template <class A>
 class SkipTrackerGuard {
  public:
@@ -156,7 +156,7 @@ class SkipTrackerGuard {
   std::optional<CheckpointContextGuard<A>> guard_;
 };
 
-// The calling thread's tracker: that of the guard in force, else one for the thread's lifetime.
+// Returns the tracker of the guard in force, or else one that lives as long as the thread.
 template <class A>
 std::shared_ptr<SkipTracker<typename A::Value>> current_skip_tracker(const A& autograd) {
   using Value = typename A::Value;
@@ -168,7 +168,7 @@ std::shared_ptr<SkipTracker<typename A::Value>> current_skip_tracker(const A& au
   return plain;
 }
 
-// The trackers of a region that begins on the calling thread. No hooks see what it pops.
+// Returns the trackers of a region that begins on the calling thread. No hooks see what it pops.
 template <class A>
 SkipRegion skip_region_here(const A& autograd) {
   using Value = typename A::Value;

@@ -1,4 +1,4 @@
-// Edges of a graph that carry an order and no gradient.
+// Edges of a graph that carry an order but no gradient.
 //
 //     x ──▶ fork ──▶ x'            backward: fork waits for whoever took the phony
 //            └──▶ phony ──▶ join ──▶ y'
@@ -17,7 +17,7 @@
 
 namespace ferry {
 
-// Has no graph if there is nothing to order.
+// Returns a phony; it has no graph if there is nothing to order.
 template <PipelineAutograd A>
 typename A::Value fork(A autograd, typename A::Value& value) {
   using Values = std::vector<typename A::Value>;
@@ -42,8 +42,8 @@ void join(A autograd, typename A::Value& value, const typename A::Value& phony) 
   value = std::move(made.front());
 }
 
-// The value of a micro-batch that carries its order: the first that can have a gradient. Null: none
-// can.
+// Returns the value of a micro-batch that carries its order: the first that can have a gradient.
+// Null if no value can.
 template <PipelineAutograd A>
 typename A::Value* find_lane(const A& autograd, std::vector<typename A::Value>& values) {
   for (typename A::Value& value : values) {
@@ -51,7 +51,7 @@ typename A::Value* find_lane(const A& autograd, std::vector<typename A::Value>& 
   }
   return nullptr;
 }
-// Throws ValueError if none can.
+// Returns the same value. Throws ValueError if there is none.
 template <PipelineAutograd A>
 typename A::Value& lane(const A& autograd, std::vector<typename A::Value>& values) {
   if (typename A::Value* const value = find_lane(autograd, values)) return *value;

@@ -1,4 +1,4 @@
-// The transfer of a stage's results to another device, for one micro-batch.
+// Transfers the results of a stage to another device, for one micro-batch.
 //
 //     from compute   ──make x──● sent
 //                              │
@@ -8,11 +8,11 @@
 //                                                ▼ take received
 //     to compute     ──────────────────────────────── use x'       (x': received in use)
 //
-// The copy runs on a stream of the device that receives, on which nothing else runs: it never waits
-// for what that device computes meanwhile. Gradients travel back the same way. Between stages on
-// one device nothing is copied and nobody waits.
+// The copy runs on a stream of the receiving device on which nothing else runs, so it never waits
+// for other work of that device. Gradients move back in the same way. Between stages on one device
+// nothing is copied and nothing waits.
 //
-// Source: torchgpipe/copy.py and its Wait; there the copy occupies a stream at both ends.
+// Source: torchgpipe/copy.py and its Wait, where the copy occupies a stream at both ends.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@
 
 namespace ferry {
 
-// The number of streams of arrival per device; micro-batches take turns. More would seldom overlap
-// more, and each has a pool of its own, whose unused blocks serve nobody else.
+// The number of arrival streams per device. Micro-batches use them in rotation. More streams would
+// rarely give more overlap, and each has a pool whose unused blocks no other stream can use.
 inline constexpr std::uint32_t kArrivalStreams = 8;
 
-// A device as one micro-batch sees it.
+// A device with the streams that one micro-batch uses.
 template <PipelineDevice D>
 struct Place {
   std::size_t number = 0;  // number of the device
@@ -48,7 +48,7 @@ class Transfer {
   const Place<D>& from() const { return from_; }
   const Place<D>& to() const { return to_; }
 
-  // Everything computed so far may now be received.
+  // Lets the receiving device start after everything computed so far.
   void send() {
     if (here()) return;
     to_.device.wait(Step::kReceiveAfterSent, to_.arrivals,
@@ -56,14 +56,14 @@ class Transfer {
   }
   Tensor receive(const Tensor& tensor) {
     if (here()) return from_.device.detach(tensor);
-    // Before the copy: if this fails, nothing reads the source.
+    // This comes before the copy: if it fails, nothing reads the source.
     from_.device.record_use(Step::kSendInUse, from_.device.storage(tensor), to_.arrivals);
     Tensor arrived = from_.device.transfer(Step::kReceive, tensor, to_.device, to_.arrivals);
     invariant(to_.device.on_device(arrived), "what is received lies on the device that receives",
               Step::kReceive);
     return arrived;
   }
-  // Work enqueued from now on may use what arrived.
+  // Lets work that is enqueued from now on use the arrived tensors.
   void take(std::span<const Tensor> arrived) {
     if (here()) return;
     to_.device.wait(Step::kTakeReceived, to_.compute,

@@ -1,17 +1,18 @@
-// Implements the phrases of advice.h.
+// Implements advice.h. The advice depends on the kind of the hazard and on who made the two
+// accesses: a step of the core, another program's stream, or a host thread.
 #include "sim/check/advice.h"
 
 namespace ferry::check {
 namespace {
 
-// The calls that would order the earlier access before the later one.
+// Names the calls that would order the earlier access before the later one.
 std::string edge(const Hazard& hazard, const AccessNames& names) {
   const HazardAccess &from = hazard.earlier, &to = hazard.later;
   const std::string after = " after " + names.op(from);
   const std::string before = " before " + names.op(to);
   if (from.by_host) {
     return "release a token on " + names.place(from) + after + ", and acquire it" + before +
-           (to.by_host ? " on " + names.place(to) : " on the thread that issues that");
+           (to.by_host ? " on " + names.place(to) : " on the thread that issues it");
   }
   if (to.by_host) {
     return "synchronise " + names.place(to) + " with " + names.place(from) + after + " and" +
@@ -49,7 +50,7 @@ std::string advice(const Hazard& hazard, const AccessNames& names) {
              edge(hazard, names);
     case HazardKind::kHostFree:
       return edge(hazard, names) + "; or record_use of the buffer on " + names.place(from) +
-             ", if its pool heeds that";
+             ", if its pool supports that";
     case HazardKind::kFreeUnderUse:
       if (from.by_host || from.kind == StreamOpKind::kAlloc) return edge(hazard, names);
       return edge(hazard, names) + "; or record_use of the buffer on " + names.place(from) +

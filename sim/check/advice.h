@@ -1,8 +1,8 @@
-// Advice on a hazard, in one phrase: the calls that would order two accesses, or mend a lifetime.
+// Advice on a hazard, in one phrase: the calls that would order two accesses or correct a lifetime.
 //
-// For the core's own accesses it names the missing step; for other programs' the calls: an event
-// recorded after the one and waited for before the other, a synchronisation, a token between host
-// threads, a record_use before the free.
+// For accesses of Ferry's core, the advice names the step that is missing. For other programs it
+// names calls: record an event after the first access and wait for it before the second,
+// synchronise, pass a token between host threads, or call record_use before the free.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace ferry::check {
 
-// The names of a hazard's accesses: numbers here, the log's own names where it has some.
+// Names the accesses of a hazard. This class uses numbers; a subclass can use the names of a log.
 class AccessNames {
  public:
   virtual ~AccessNames() = default;
@@ -19,6 +19,7 @@ class AccessNames {
   virtual std::string place(const HazardAccess& access) const;  // "stream 2", "the host"
 };
 
+// Returns the advice; empty if there is none for this kind of hazard.
 std::string advice(const Hazard& hazard, const AccessNames& names = AccessNames());
 
 }  // namespace ferry::check

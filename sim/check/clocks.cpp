@@ -1,4 +1,4 @@
-// Implements the rules of clocks.h.
+// Implements clocks.h: the actors and their clocks, and the order that each kind of op creates.
 #include "sim/check/clocks.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace ferry::check {
 namespace {
 
-// The most actors: a clock for each, as wide as there are actors, takes 1 GiB.
+// Limit on the number of actors. Their clocks, one as wide as this number for each, take 1 GiB.
 constexpr std::uint32_t kActorsMost = 1u << 14;
 constexpr std::size_t kCellsMost = std::size_t{1} << 29;
 
@@ -62,7 +62,8 @@ Clocks::Clocks() {
   thread_ids_.set(0, add(0, true));
 }
 
-// If all lines of a log name their thread, there is no other to wait for.
+// Adds the default thread, at its first op. If every line of a log names its thread, the default
+// thread is never added, and work is settled without it.
 void Clocks::begin_default_thread() {
   default_thread_ = true;
   threads_.push_back(Actor{0});
@@ -110,12 +111,13 @@ Clocks::Actor Clocks::add_stream(StreamId stream) {
   return actor;
 }
 
-// The place of a destroyed stream whose work is certainly done: later work is ordered after all of
-// it anyway. So a program that makes and destroys many streams needs few places; one that makes few
-// gets new ones.
+// Returns the place of a destroyed stream whose work is certainly done, or kNobody. The place can
+// be reused because all later work is ordered after that stream's work anyway. So a program that
+// makes and destroys many streams needs few places. Below kFew actors, each new stream gets a new
+// place.
 Clocks::Actor Clocks::recycle() {
   constexpr std::size_t kFew = 64;
-  constexpr std::size_t kTries = 8;  // tries the oldest only: many may not be done
+  constexpr std::size_t kTries = 8;  // looks at the oldest only: many may not be done
   if (infos_.size() < kFew || retired_.empty()) return kNobody;
   settle();
   for (std::size_t i = 0; i < std::min(kTries, retired_.size()); ++i) {
@@ -127,7 +129,7 @@ Clocks::Actor Clocks::recycle() {
       std::erase(device.busy, actor);
       if (device.legacy == actor) device.legacy = kNobody;
     }
-    const std::uint32_t id = infos_[actor].id;  // by now perhaps a redeclared stream's
+    const std::uint32_t id = infos_[actor].id;  // by now it may name a redeclared stream
     if (stream_ids_.find(id) == actor) stream_ids_.set(id, DenseIds::kNone);
     const std::uint32_t birth = infos_[actor].birth + 1;
     infos_[actor] = Info{};
@@ -178,7 +180,7 @@ void Clocks::follow_legacy(Actor actor) {
     infos_[blocking].busy = false;
   }
   device.busy.clear();
-  // Two ids name the one legacy stream of a device.
+  // The legacy stream of a device may have two ids.
   if (device.legacy != actor && device.legacy != kNobody) join(actor, rows_.row(device.legacy));
   device.legacy = actor;
   device.version++;
@@ -252,7 +254,7 @@ void Clocks::declare(const StreamOp& op) {
   info.declared = true;
   info.kind = op.stream_kind;
   info.device = op.device;
-  // Work given to it before the declaration counts, too. The declaration itself orders nothing.
+  // Earlier work of the stream counts too. The declaration itself orders nothing.
   if (op.stream_kind == StreamKind::kBlocking) follow_legacy(actor);
   if (op.stream_kind != StreamKind::kLegacy) return;
   Device& device = devices_[op.device];

@@ -1,23 +1,27 @@
 // Clocks: the order between operations of streams and host threads.
 //
-// Every actor (a stream or a host thread) has a vector clock: for each actor, the last op of it
-// that is certainly done when this one's next op runs. An event is a copy of a stream's clock,
-// taken by the record: re-recording replaces it, and waiting on an event that was never recorded,
-// or was destroyed, does nothing. A token is the same between host threads and host functions. A
-// host thread learns from event, stream and device synchronisation; every op that it issues later
-// knows what it knew then, and nothing of what other threads learnt. So a verdict holds for every
-// timing of the device and of the threads between their acquires, for this order of the calls.
+// Every actor (a stream or a host thread) has a vector clock. For each actor, the clock holds the
+// last op of it that is certainly done when the owner's next op runs.
+// * An event is a copy of a stream's clock, taken by the record. A new record replaces the copy. A
+//   wait for an event that was never recorded, or was destroyed, does nothing.
+// * A token is the same between host threads and host functions.
+// * A host thread learns from event, stream and device synchronisation. Each op that it issues
+//   later comes after what the thread knew at that time. It knows nothing of what other threads
+//   learned.
+// So, for this order of the calls, a verdict holds for every timing of the device and of the
+// threads between their acquires.
 //
-// The legacy default stream of a device: an op on it waits for all work that the device's blocking
-// streams were given so far, and their later work waits for it. Everything that names a stream
-// counts as such an op, a record or a synchronisation too: CUDA has the legacy stream wait "when an
-// action is taken" in it.
+// The legacy default stream of a device: an op on it waits for all earlier work of the device's
+// blocking streams, and their later work waits for it. Every call that names the stream counts as
+// such an op, also a record or a synchronisation: CUDA has the legacy stream wait "when an action
+// is taken" in it.
 //
-// An op that every host thread knows of is *settled*: it comes before all later ops on any stream,
-// for a stream learns what the thread knows that gives it work.
+// An op is *settled* when every host thread knows that it is done. It comes before all later ops on
+// any stream, because a stream learns what the issuing thread knows.
 //
-// A stream is what its first declaration says; until there is one, nonblocking on device 0. One
-// that is created again under its id is another one: destroying waits for nothing.
+// The first declaration of a stream gives its kind and device; before it, the stream is nonblocking
+// and on device 0. A stream that is created again under an old id is a new stream. To destroy a
+// stream waits for nothing.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +33,7 @@
 
 namespace ferry::check {
 
-// Values by id, for ids that may be any number: small ones are an index.
+// A map from ids to numbers. Ids may be any number; small ones index a vector.
 class DenseIds {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
@@ -56,7 +60,8 @@ class DenseIds {
   std::unordered_map<std::uint32_t, std::uint32_t> large_;
 };
 
-// Rows of clocks, all as wide as there are actors. A component is an op's number + 1; 0: none.
+// The clocks, one row for each, all as wide as there are actors. A component is an op's number + 1,
+// or 0 for no op.
 class ClockRows {
  public:
   std::uint32_t* row(std::uint32_t i) { return cells_.data() + std::size_t{i} * width_; }
@@ -75,13 +80,13 @@ class ClockRows {
   std::vector<std::uint32_t> cells_;
 };
 
-// Copies of clocks, saved under an id: those of events and tokens.
+// Copies of clocks under an id, for events and tokens.
 class Snapshots {
  public:
   void widen(std::uint32_t width) { rows_.widen(width); }
   void put(std::uint32_t id, const std::uint32_t* clock);
   void drop(std::uint32_t id);
-  // Null if none was put, or it was dropped.
+  // Returns null if no clock is stored under the id.
   const std::uint32_t* find(std::uint32_t id) const {
     const std::uint32_t row = ids_.find(id);
     return row == DenseIds::kNone || !there_[row] ? nullptr : rows_.row(row);
@@ -97,7 +102,8 @@ class Clocks {
  public:
   using Actor = std::uint16_t;
   static constexpr Actor kNobody = 0xffff;
-  // An actor's place in the clocks; a destroyed stream's place is given to another stream.
+  // An actor's place in the clocks. Another stream gets a destroyed stream's place, with a new
+  // birth.
   struct Place {
     Actor actor = kNobody;
     std::uint32_t birth = 0;
@@ -106,7 +112,8 @@ class Clocks {
 
   Clocks();
 
-  // The thread gives the stream an op, so the stream learns what the thread knows.
+  // Returns the actor of the stream to which the thread issues an op. The stream learns what the
+  // thread knows.
   Actor issue(StreamId id, HostThread by) {
     const Actor host = thread(by);
     const Actor actor = stream(id);
@@ -118,7 +125,7 @@ class Clocks {
     if (info.kind != StreamKind::kNonblocking) follow_legacy(actor);
     return actor;
   }
-  // The same stream's actor, without giving it an op.
+  // Returns the stream's actor. It issues no op.
   Actor stream(StreamId stream) {
     const std::uint32_t known = stream_ids_.find(static_cast<std::uint32_t>(stream));
     return known == DenseIds::kNone ? add_stream(stream) : static_cast<Actor>(known);
@@ -129,7 +136,7 @@ class Clocks {
       begin_default_thread();
     return Actor{0};
   }
-  // Applies the ordering of an op; ops that are accesses have none.
+  // Applies the order that an op creates. Ops that are accesses create none.
   void order(const StreamOp& op);
 
   void act(Actor stream, std::uint32_t seq) { rows_.row(stream)[stream] = seq; }
@@ -137,22 +144,22 @@ class Clocks {
     act(thread, seq);
     infos_[thread].version = ++versions_;
   }
-  void host_waits(Actor thread, const std::uint32_t* clock);  // null: it learns nothing
+  void host_waits(Actor thread, const std::uint32_t* clock);  // null: the thread learns nothing
   void destroy_event(EventId event) { events_.drop(static_cast<std::uint32_t>(event)); }
-  // Records what every host thread knows now as certain: threads that appear later know it, too
-  // (they were made by one that does).
+  // Records as certain what every host thread knows now. Threads that appear later know it too,
+  // because a thread that knows it made them.
   void settle();
-  // True if everything that the event stands for is settled: waiting for it then does nothing.
+  // True if everything that the event stands for is settled. A wait for it then does nothing.
   bool settled(EventId event) const;
   bool settled(HostToken token) const;
   bool settled(Actor actor, std::uint32_t seq) const {  // the same for an op of the actor
     return seq <= certain_.row(0)[actor];
   }
-  // True if the id still has a place. A destroyed stream's place goes to another one.
+  // True if the id still has a place. A destroyed stream's place goes to another stream.
   bool knows(StreamId stream) const {
     return stream_ids_.find(static_cast<std::uint32_t>(stream)) != DenseIds::kNone;
   }
-  // The host threads that have issued an op: they make all others.
+  // The host threads that have issued an op. One of them makes each later thread.
   const std::vector<Actor>& threads() const { return threads_; }
   void forget_token(HostToken token) { tokens_.drop(static_cast<std::uint32_t>(token)); }
 
@@ -163,7 +170,8 @@ class Clocks {
   }
   std::uint32_t width() const { return rows_.width(); }
   Place place(Actor actor) const { return {actor, infos_[actor].birth}; }
-  // False if its stream is gone, and every thread knew that its work was done.
+  // False if another stream has the place now: every thread knew that the old stream's work was
+  // done.
   bool is_there(Place place) const { return infos_[place.actor].birth == place.birth; }
   bool is_thread(Actor actor) const { return infos_[actor].is_thread; }
   StreamId stream_of(Actor actor) const { return StreamId{infos_[actor].id}; }
@@ -172,17 +180,17 @@ class Clocks {
  private:
   struct Info {
     std::uint32_t id = 0;       // the StreamId or HostThread
-    std::uint32_t version = 0;  // of a thread's clock, or of the last one told to a stream
-    std::uint32_t birth = 0;    // the number of streams that had the place before
+    std::uint32_t version = 0;  // of a thread's clock; of a stream: the last that it learned
+    std::uint32_t birth = 0;    // number of streams that had the place before
     std::uint32_t device = 0;
-    std::uint32_t legacy_version = 0;  // the legacy clock's version that a blocking stream knows
+    std::uint32_t legacy_version = 0;  // version of the legacy clock that a blocking stream knows
     StreamKind kind = StreamKind::kNonblocking;
     bool is_thread = false;
     bool declared = false;
     bool destroyed = false;
     bool busy = false;  // a blocking stream with work since the legacy stream's last op
   };
-  // Per device: its legacy stream and its blocking streams.
+  // The legacy stream and the blocking streams of one device.
   struct Device {
     std::vector<Actor> busy;
     Actor legacy = kNobody;
@@ -204,7 +212,7 @@ class Clocks {
   }
 
   ClockRows rows_;     // by actor
-  ClockRows synced_;   // one row: certain for new streams, by device synchronisations
+  ClockRows synced_;   // one row: what device synchronisations made certain for new streams
   ClockRows certain_;  // one row: work that settle() found certain
   std::vector<Info> infos_;
   std::vector<Actor> threads_, retired_;

@@ -1,4 +1,5 @@
-// Implements the half of happens_before.h that forgets, and that reports what it could not forget.
+// Implements the part of happens_before.h that forgets accesses, and that reports which host
+// threads keep accesses from being forgotten.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -15,7 +16,7 @@ bool HappensBefore::remembers(Range range) const {
   return any;
 }
 
-// Readers stay while the last write is not settled: they show which conflicts were reported.
+// Reads stay while the last write is not settled: they show which conflicts were reported.
 void HappensBefore::forget_settled() {
   cells_.erase_if([this](std::uint64_t, std::uint64_t, Cell& c) {
     if (c.write.seq != 0 && !settled(c.write)) return false;
@@ -23,7 +24,7 @@ void HappensBefore::forget_settled() {
     std::erase_if(c.reads, [this](const Access& read) { return settled(read); });
     return c.reads.empty();
   });
-  // A life separates accesses before it from those after.
+  // A life separates the accesses before it from those after it, so it stays as long as they do.
   lives_.erase_if([this](std::uint64_t begin, std::uint64_t end, const Life& life) {
     if (!life.freed) return false;
     bool used = false;

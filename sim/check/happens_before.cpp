@@ -1,4 +1,4 @@
-// Implements the rules of happens_before.h: first accesses, then lives, then reports.
+// Implements the rules of happens_before.h, in this order: accesses, lifetimes, reports.
 #include "sim/check/happens_before.h"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ void HappensBefore::access_on_stream(const StreamOp& op) {
     access(op, stream);
     return clocks_.host_waits(host, clocks_.clock(stream));
   }
-  // The host reads the source itself, into memory of the driver; only then does the stream get the
+  // The host reads the source itself, into memory of the driver. Only then does the stream get the
   // rest of the copy.
   clocks_.host_waits(host, clocks_.clock(stream));
   StreamOp half = op;
@@ -175,7 +175,7 @@ void HappensBefore::free(const StreamOp& op) {
     life.done_with |= op.pool == PoolKind::kMalloc;
     for (const Clocks::Place use : life.uses) {
       life.done.resize(clocks_.width(), 0);
-      // The pool records an event on that stream now: an op like any other.
+      // The pool now records an event on that stream, so it waits for all work issued there so far.
       if (clocks_.is_there(use)) {
         ClockRows::join(life.done.data(), clocks_.clock(use.actor), clocks_.width());
       }
@@ -185,8 +185,8 @@ void HappensBefore::free(const StreamOp& op) {
   });
 }
 
-// The allocation counts as a write of the bytes: later uses must come after it. Other parts of
-// their earlier life stay beside it.
+// The allocation counts as a write of the bytes, so later uses must come after it. The last write
+// of their earlier life is kept among the reads.
 void HappensBefore::hand_out_in_stream(const StreamOp& op) {
   const Actor stream = clocks_.issue(op.stream, op.thread);
   clocks_.act(stream, seq_);
@@ -200,7 +200,7 @@ void HappensBefore::hand_out_in_stream(const StreamOp& op) {
   });
 }
 
-// The free waits for the streams of record_use, and counts as the access in reports.
+// The free waits for the streams of record_use. In reports, the free is the later access.
 void HappensBefore::free_in_stream(const StreamOp& op) {
   const Range range = op.range;
   const Actor stream = clocks_.issue(op.stream, op.thread);
@@ -233,8 +233,8 @@ void HappensBefore::free_in_stream(const StreamOp& op) {
   });
 }
 
-// Adds to freed_ what each record_use waits for: all that its stream was given so far, or what its
-// event stands for.
+// Adds to freed_ what each record_use makes the pool wait for: all work that its stream was given
+// so far, or the work that its event stands for.
 void HappensBefore::take_uses(Range range) {
   lives_.visit(range.address, range.end(), [&](std::uint64_t, std::uint64_t, const Life& life) {
     if (!life.freed) {
@@ -282,7 +282,7 @@ void HappensBefore::record_use(const StreamOp& op) {
   }
 }
 
-// Drops accesses that the pool has waited for, and those before the free on its host thread.
+// Drops accesses that the pool has waited for, and those that the freeing host thread knew as done.
 void HappensBefore::drop_done(Range range, const Life& life) {
   const auto is_done = [&](const Access& access) {
     return access.actor < life.done.size() && access.seq <= life.done[access.actor];
@@ -298,9 +298,9 @@ void HappensBefore::forget(Range range) {
   lives_.erase(range.address, range.end());
 }
 
-// The free counts as the access in reports: whoever gets the bytes next is not to blame. What comes
-// next on `actor`, issued by this host thread, must come after all uses. A record_use makes the
-// pool wait.
+// Checks that what this host thread issues next on `actor` comes after all uses of the freed bytes.
+// A record_use makes the pool wait. In reports the free is the later access, because the next owner
+// of the bytes is not to blame.
 void HappensBefore::end_under_use(const StreamOp& op, Actor actor, HazardKind kind) {
   begin(op, actor);
   buffer_ = op.range;
@@ -347,9 +347,9 @@ void HappensBefore::conflict(HazardKind kind, const Access& earlier, std::uint64
   });
 }
 
-// One report for each earlier op and kind, however many pieces of memory they met on. An op that
-// reads and then writes what it should have waited for makes one mistake, not two. (Where each
-// buffer counts, both are.)
+// Makes one report for each earlier op and kind, on however many pieces of memory they conflict. An
+// op that lacks one wait and reads and then writes makes one mistake, not two. (In a foreign log
+// each buffer is reported, so there the write is reported too.)
 void HappensBefore::report_conflicts() {
   const auto buffer = [&](const Conflict& c) {
     return options_.foreign ? std::pair(c.buffer.address, c.buffer.bytes)
@@ -358,7 +358,7 @@ void HappensBefore::report_conflicts() {
   const auto mistake = [&](const Conflict& c) {
     return std::tuple(c.earlier.seq, c.kind, buffer(c));
   };
-  // In a foreign log, the buffer that the op names first comes first, wherever it lies.
+  // In a foreign log, conflicts stay in the order in which the op names its buffers.
   std::stable_sort(conflicts_.begin(), conflicts_.end(), [&](const Conflict& a, const Conflict& b) {
     const auto place = [&](const Conflict& c) { return options_.foreign ? 0 : c.begin; };
     return std::tuple(a.earlier.seq, a.kind, place(a)) <
@@ -389,7 +389,8 @@ void HappensBefore::report_conflicts() {
   conflicts_.clear();
 }
 
-// A write of the program that tears a copy to the host does harm only when the copy is read.
+// Holds back a hazard that does no harm yet, and returns true: a write of the program that tears a
+// copy to the host matters only if the copy is read.
 bool HappensBefore::waits(const Hazard& hazard, const Access& earlier) {
   if (hazard.kind != HazardKind::kWriteAfterRead || earlier.step != Step::kOffload ||
       current_.step != Step::kUser || read_copies_.contains(earlier.seq)) {

@@ -1,42 +1,42 @@
-// Happens-before: finds two accesses to the same bytes that nothing orders, at least one a write.
+// Happens-before: finds two accesses to the same bytes, at least one a write, that nothing orders.
 //
-// Order is clocks.h's: streams, events, host threads, tokens, the legacy default stream. The
-// verdict holds for every timing of the device, for this order of the host's calls.
+// The order is that of clocks.h: streams, events, host threads, tokens, the legacy default stream.
+// The verdict holds for every timing of the device, for this order of the host's calls.
 //
 //        record e          wait e
 //   s0 ──W──●                │         W and R conflict without the wait: s1's clock lacks s0's W
 //           └──(clock)──▶ s1 ●──R
 //
-// A read conflicts with the last write of any of its bytes; a write with the reads since, or with
-// the last write where there are none. Of each stream only the latest read is kept: the others
-// come before it. After a report the later access stands as the last one, and a stream that
-// reads again what it read unordered is not reported again.
+// A read conflicts with the last write of its bytes. A write conflicts with the reads since the
+// last write, or with that write if there are none. Only the latest read of each stream is kept,
+// because the earlier ones come before it. After a report, the later access counts as the last one.
+// A stream that reads again what it read without order is not reported again.
 //
-// Accesses are kept by byte range, over device and host memory. They are not forgotten at a free: a
-// block that its pool gives to another stream too early is an access that conflicts with one of
-// the bytes' earlier life (kReuse). An access may be forgotten when it is settled (clocks.h), and
-// the last write of its bytes is: whatever comes then is ordered after both. A record_use promises
-// that the pool waits, before it gives the bytes out again, for all that its stream was given until
-// the free, and so for all that comes before that. For the allocation's own stream it promises
-// nothing, as in PyTorch. One that names an event promises that the pool waits for what the event
-// had recorded when it was told, and no more. What went through cudaFree starts a new life with its
-// next allocation.
+// Accesses are kept by byte range, over device and host memory, and a free does not delete them. So
+// if a pool gives a block to another stream too early, the new access conflicts with one of the
+// bytes' earlier life (kReuse). An access may be forgotten when it and the last write of its bytes
+// are settled (clocks.h): later accesses are ordered after both. After cudaFree, the next
+// allocation of the bytes starts a new life.
+//
+// A record_use promises that, before the pool reuses the bytes, it waits for all work that the
+// stream was given until the free. For the allocation's own stream it promises nothing, as in
+// PyTorch. With an event, it promises a wait for what the event had recorded at that time, and no
+// more.
 //
 // The stream-ordered allocator (PoolKind::kAsync; cudaMallocAsync) is work of its stream, at both
-// ends: a use must come after the allocation, and the free after the uses. Who gets the bytes next
-// comes after the free, for the driver sees to that. Nothing else of that stream does: with other
-// timing the driver would have given out other bytes.
+// ends. A use must come after the allocation, and the free after the uses. The driver orders the
+// next owner of the bytes after the free. Nothing else is ordered after it: with other timing the
+// driver would have given out other bytes.
 //
-// One mistake is reported only with its consequence: a program may legally write, in place, a
-// tensor that was saved and will not be unpacked. Its copy to the host (step `offload`) is then
-// torn, and no order could be asked of anybody. It is reported when the torn bytes are read, or
-// were already.
+// A torn copy is reported only if it does harm. A program may legally write a saved tensor in place
+// if it never unpacks it. Its copy to the host (step `offload`) is then torn, and no call could
+// order the two. This is reported when the torn bytes are read, or if they were read before.
 //
-// Starting point: the rules of PyTorch's CUDA stream sanitizer (torch/cuda/_sanitizer.py), which
-// knows neither reuse nor host memory nor overlapping ranges.
-// Not modelled: what bytes a kernel really touches, and that two host threads which nothing orders
-// might have given one stream its work, or one event its record, the other way round. Both may hide
-// a race; none makes a false one. A poll that was successful is the synchronisation it amounts to.
+// The rules come from PyTorch's CUDA stream sanitizer (torch/cuda/_sanitizer.py), which knows
+// neither reuse nor host memory nor overlapping ranges. Not modelled: which bytes a kernel really
+// touches, and that two unordered host threads might have issued work to a stream, or records of an
+// event, in the other order. Both may hide a race; neither makes a false one. A successful poll
+// counts as a synchronisation.
 #pragma once
 
 #include <cstdint>
@@ -54,15 +54,14 @@ namespace ferry::check {
 
 class HappensBefore {
  public:
-  // host_free_waits: the host pool gives bytes back to the system at once, so that a free of host
-  // memory under a copy is a hazard. (PyTorch's pinned pool keeps them until the copy is done.)
-  // reuse_at_free: the caching allocator gives freed bytes out again at once, on the stream that
-  // they belong to, and whoever gets them writes them, as may happen: kFreeUnderUse, where that
-  // would be too early.
-  // foreign: another program's log. Its addresses do not tell host memory from a device's: what the
-  // host writes, or a copy to the host, is host memory. And an op that conflicts with an earlier
-  // one on several of its buffers is reported for each of them, not once. hazards_most: further
-  // hazards are only counted.
+  // host_free_waits: the host pool gives bytes back to the system at once, so a free of host memory
+  // under a copy is a hazard. (PyTorch's pinned pool keeps the bytes until the copy is done.)
+  // reuse_at_free: assume that the caching allocator reuses freed bytes at once on their own
+  // stream, and that the new owner writes them. If that would be too early, it is a kFreeUnderUse.
+  // foreign: the log is another program's. Addresses do not tell host memory from device memory:
+  // memory that the host writes, or that a copy to the host writes, is host memory. An op that
+  // conflicts with an earlier one on several of its buffers is reported for each buffer.
+  // hazards_most: at most so many hazards are kept; further ones are only counted.
   struct Options {
     bool host_free_waits = false;
     bool reuse_at_free = false;
@@ -73,42 +72,43 @@ class HappensBefore {
   explicit HappensBefore(Options options);
 
   void operator()(const StreamOp& op);
-  // The program is over: nobody gets what is freed from now on.
+  // Call this at the end of the program: nobody reuses the bytes of later frees.
   void end_reuse() { options_.reuse_at_free = false; }
   const std::vector<Hazard>& hazards() const { return log_.hazards(); }
-  // The next op has this number (by default they are counted from 0). Numbers only grow.
+  // Gives the next op this number. By default ops are counted from 0. Numbers only grow.
   void number_next(std::uint64_t op);
 
-  // The bytes went back to an allocator that waits for the device before it reuses them (cudaFree):
-  // no later access conflicts with those so far.
+  // Forgets the accesses to these bytes. For bytes that went back to an allocator that waits for
+  // the device before it reuses them (cudaFree).
   void forget(Range range);
-  // A destroyed event's record is gone: waiting on it orders nothing.
+  // Drops the event's record: a later wait for it orders nothing.
   void destroy_event(EventId event) { clocks_.destroy_event(event); }
-  // After settle(): true if every host thread knew of all that the event, or the token, stands for.
-  // Waiting for it then does nothing, so the reader of a long log may destroy or forget it.
+  // After settle(): true if every host thread knew of all work that the event, or the token, stands
+  // for. A wait for it then does nothing, so the reader of a long log may destroy or forget it.
   void settle() { clocks_.settle(); }
   bool settled(EventId event) const { return clocks_.settled(event); }
   bool settled(HostToken token) const { return clocks_.settled(token); }
   void forget(HostToken token) { clocks_.forget_token(token); }
-  // Also after settle(): drops what no report can need any more.
+  // Drops what no later report can need. Call settle() first.
   void forget_settled();
-  // True unless the range looks as if it had never been used.
+  // False if nothing is remembered of the range, as if it had never been used.
   bool remembers(Range range) const;
   std::size_t pieces() const { return cells_.size() + lives_.size(); }  // remembered pieces
-  std::uint64_t accesses() const;                                       // the number remembered
-  // Work on these bytes that the thread has not waited for, of the first of them that have any.
+  std::uint64_t accesses() const;                                       // how many are remembered
+  // Returns the first access, by address, of a stream to these bytes that the thread has not waited
+  // for.
   std::optional<HazardAccess> pending(Range range, HostThread thread);
   HazardLog& log() { return log_; }
 
-  // Accesses that are remembered because one host thread alone has not waited for them.
+  // Accesses that stay remembered because exactly one host thread has not waited for them.
   struct Pin {
     HostThread thread{};
     std::uint64_t accesses = 0;
-    std::uint64_t on_stream = 0;  // how many of these are on the stream with most
-    StreamId stream{};
-    bool by_host = false;  // made by another host thread, on no stream
+    std::uint64_t on_stream = 0;  // of these, the accesses by the actor that has most of them
+    StreamId stream{};            // that actor, if it is a stream
+    bool by_host = false;         // that actor is a host thread
   };
-  std::vector<Pin> pins() const;  // largest first
+  std::vector<Pin> pins() const;  // most accesses first
 
   // The order known so far, for other checkers.
   Clocks& clocks() { return clocks_; }
@@ -128,14 +128,15 @@ class HappensBefore {
     Access write;
     std::vector<Access> reads;  // since that write, at most one per actor
   };
-  // One allocation; after its free, the bytes that it had.
+  // An allocation or, after its free, the bytes that it had.
   struct Life {
     std::uint32_t since = 0;  // the seq of the latest alloc or free of these bytes
     Clocks::Place owner;      // none: host memory, or unknown
     bool freed = false;
-    bool done_with = false;           // freed by cudaFree: the device was done with it
+    bool done_with = false;           // freed by cudaFree, which waits for the device
     std::vector<Clocks::Place> uses;  // streams of record_use
-    // The clock that the pool waits for; empty: none. Before the free, what events stand for.
+    // The clock that the pool waits for before reuse; empty: none. Before the free it has only what
+    // the events of record_use stand for.
     std::vector<std::uint32_t> done;
   };
   struct Conflict {
@@ -158,7 +159,7 @@ class HappensBefore {
   void free(const StreamOp& op);
   void hand_out_in_stream(const StreamOp& op);
   void free_in_stream(const StreamOp& op);
-  // Calls f(begin, end, const Life*) for all of the range, with null where no life is known.
+  // Calls f(begin, end, const Life*) for each part of the range; null where no life is known.
   template <class F>
   void lives_of(std::uint64_t begin, std::uint64_t end, F&& f) const;
   void take_uses(Range range);

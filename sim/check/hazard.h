@@ -1,10 +1,10 @@
-// A hazard is a mistake that a checker reports. All checkers use one type; each hazard is one line
-// of text.
+// A hazard is a mistake that a checker reports. All checkers use this one type, and print each
+// hazard as one line of text.
 //
-// A violation of stream safety is two accesses and the edge that is missing between them; the
-// steps of the two accesses tell which step of the core should have made that edge. The same
-// mistake (kind, names, steps, streams) is kept once, at its first place, with a count: a training
-// loop repeats its mistakes. Operations are numbered from 0 in the order of the op stream.
+// A violation of stream safety is two accesses with no order between them. The steps of the two
+// accesses tell which step of the core should have ordered them. A training loop repeats its
+// mistakes, so the same mistake (kind, names, steps, streams) is kept once, at its first place,
+// with a count. Operations are numbered from 0 in the order of the op stream.
 //
 //   `consume` missing: `reload` #41 (stream 2) → MmBackward0 #43 (stream 0): read after write of
 //   4096 bytes at 0x7f0000000000
@@ -28,7 +28,7 @@
 
 namespace ferry::check {
 
-// Host memory lies above every device's.
+// Host memory has higher addresses than the memory of every device.
 inline constexpr std::uint64_t kHostBase = std::uint64_t{1} << 60;
 constexpr bool is_host(std::uint64_t address) { return address >= kHostBase; }
 
@@ -39,8 +39,8 @@ enum class HazardKind : std::uint8_t {
   kReuse,         // the earlier access belongs to an earlier life of the bytes
   kHostRewrite,   // host memory is written while a copy may still read or write it
   kHostFree,      // host memory is freed while a copy may still read or write it
-  kBeforeAlloc,   // an op uses stream-ordered memory without coming after its allocation …
-  kFreeUnderUse,  // … or its free in a stream does not come after its uses
+  kBeforeAlloc,   // an op is not ordered after the stream-ordered allocation of its bytes
+  kFreeUnderUse,  // a free in a stream is not ordered after the uses of its bytes
   kUseAfterFree,  // an op is issued after the free
   kOutside,       // an op uses bytes that no allocation of the op stream covers
   kDoubleFree,
@@ -49,8 +49,8 @@ enum class HazardKind : std::uint8_t {
   kDestroyedStream,
   kLeak,
   kValue,     // a wrong value
-  kDeadlock,  // no progress
-  kLimit,     // a bound on a resource
+  kDeadlock,  // no progress is possible
+  kLimit,     // a limit on a resource is exceeded
 };
 
 inline constexpr std::array<std::string_view, 18> kHazardNames = {
@@ -90,10 +90,10 @@ constexpr std::string_view name(StreamOpKind kind) {
 }
 
 struct HazardAccess {
-  std::uint64_t op = 0;  // its number in the op stream
+  std::uint64_t op = 0;  // number in the op stream
   StreamOpKind kind = StreamOpKind::kKernel;
   StreamId stream{};
-  bool by_host = false;  // the access is the host's, in `thread`; `stream` means nothing
+  bool by_host = false;  // made by the host, in `thread`; `stream` means nothing
   Step step = Step::kUser;
   std::string name;
   HostThread thread{};
@@ -101,20 +101,20 @@ struct HazardAccess {
 
 struct Hazard {
   HazardKind kind = HazardKind::kReadAfterWrite;
-  Step missing = Step::kUser;  // the step that should have made the edge; kUser: none
+  Step missing = Step::kUser;  // the step that should have ordered the two; kUser: none
   HazardAccess earlier;        // the allocation, for a leak
   HazardAccess later;
-  Range range;          // at the first place: the first run of conflicting bytes
+  Range range;          // the first run of conflicting bytes, at the first place
   Range buffer;         // the buffer that the later access named, if known
   std::string message;  // one line; if it is empty, to_string makes it
   std::uint64_t count = 1;
 };
 
-// True for kinds about two unordered accesses (not for lifetimes, say).
+// True for kinds about two unordered accesses; false for lifetimes, values and limits.
 constexpr bool is_race(HazardKind kind) { return kind <= HazardKind::kFreeUnderUse; }
 
-// The step of the core whose edge is missing between two accesses, as far as their own steps tell.
-// `same_pool`: the later access's stream owns the pool that the bytes came from.
+// Returns the step of the core that should have ordered two accesses, as far as their steps tell.
+// `same_pool`: the stream of the later access owns the pool that the bytes came from.
 constexpr Step missing_step(HazardKind kind, Step earlier, Step later, bool host, bool same_pool) {
   const bool copy = earlier == Step::kOffload || earlier == Step::kReload;
   if (host && kind != HazardKind::kReadAfterWrite) return copy ? Step::kHostReturn : Step::kUser;
@@ -186,7 +186,7 @@ inline std::string to_string(const Hazard& hazard) {
 // The hazards of a run in the order in which they were first seen.
 class HazardLog {
  public:
-  // Hazards beyond so many are only counted.
+  // Keeps at most so many different hazards; further ones are only counted.
   explicit HazardLog(std::size_t most = ~std::size_t{0}) : most_(most) {}
 
   void report(Hazard hazard) {
@@ -206,7 +206,8 @@ class HazardLog {
   }
   const std::vector<Hazard>& hazards() const { return hazards_; }
   std::uint64_t left_out() const { return left_out_; }
-  // Streams for which gone(id) is true no longer exist: another stream will get their ids.
+  // Forgets which hazards were seen on the streams for which gone(id) is true: they no longer
+  // exist, and other streams will get their ids.
   template <class Gone>
   void forget_streams(Gone&& gone) {
     std::erase_if(index_, [&](const auto& known) {
@@ -242,8 +243,8 @@ class HazardLog {
   std::uint64_t left_out_ = 0;
 };
 
-// Names as small numbers: an op's name is valid only while a checker looks at the op. A log may
-// have a new name on every line, so unused names are dropped now and then.
+// Numbers for names. The name of an op is valid only while a checker looks at the op. A log may
+// have a new name on every line, so unused names are dropped from time to time.
 class NameTable {
  public:
   std::uint32_t intern(std::string_view text) { return ids_.intern(text); }
@@ -251,7 +252,7 @@ class NameTable {
 
   // True if it is time to drop unused names.
   bool crowded() const { return ids_.size() > limit_; }
-  // Calls mark(f), which calls f with every id in use, and drops the other names.
+  // Calls mark(f), which must call f with every id in use, and drops the other names.
   template <class Mark>
   void sweep(Mark&& mark) {
     std::vector<char> used;

@@ -1,19 +1,18 @@
 // A map from half-open byte ranges of a flat 64-bit address space to values.
 //
-// The pieces are disjoint; where nothing was put there is no piece. An operation on [begin, end)
-// cuts the pieces that stick out of it, so that what is done to a range is done to exactly its
-// bytes. Where a piece is cut, both parts keep the value, and `Advance` is called with the right
-// part's value and the distance by which its start moved: contents that count from the start of a
-// piece shift with it.
+// The pieces are disjoint, and bytes without a value have no piece. An operation on [begin, end)
+// cuts the pieces that reach beyond it, so it affects exactly these bytes. After a cut, both parts
+// keep the value. `Advance` is called with the right part's value and the distance by which its
+// start moved, so that contents that count from the start of a piece can be shifted.
 //
-// Allocators hand out the same ranges again and again, so the common operation is: find the piece
-// that is exactly [begin, end), change its value in place. That is two binary searches and no
-// allocation. Pieces lie in leaves of at most kLeaf under one sorted table of the leaves' first
-// addresses; values lie in slots that do not move and are recycled as they are, so that a value
-// which owns a vector keeps its capacity.
+// Allocators hand out the same ranges again and again, so the common operation is to find the piece
+// that is exactly [begin, end) and to change its value in place. That is two binary searches and no
+// allocation. Pieces lie in leaves of at most kLeaf, under one sorted table of the leaves' first
+// addresses. Values lie in slots that do not move. A slot is recycled with its old value, so a
+// value that owns a vector keeps its capacity.
 //
-// Never merged by itself: neighbours with equal values stay two pieces until a merge() covers both.
-// References to values are good until the next call that changes the map. Not thread-safe.
+// Pieces are merged only by merge(): neighbours with equal values stay two pieces. A reference to a
+// value is valid until the next call that changes the map. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -26,6 +25,7 @@
 namespace ferry::check {
 
 struct SameValue {
+  // An Advance for values that do not depend on the start of their piece.
   template <class T>
   void operator()(T&, std::uint64_t) const {}
 };
@@ -53,7 +53,7 @@ class IntervalMap {
     return has(c) && begin_of(c) <= begin && end_of(c) >= end ? &value(c) : nullptr;
   }
 
-  // The same, and where that piece begins.
+  // The same; also sets where that piece begins.
   const T* covering(std::uint64_t begin, std::uint64_t end, std::uint64_t& piece_begin) const {
     const Cursor c = seek(begin);
     if (!has(c)) return nullptr;
@@ -128,7 +128,7 @@ class IntervalMap {
     merge(begin, end, [](std::uint64_t, std::uint64_t, const T&) {}) = value;
   }
 
-  // Takes out the pieces for which f(begin, end, T&) is true, and packs the rest.
+  // Removes the pieces for which f(begin, end, T&) is true, and packs the rest.
   template <class F>
   void erase_if(F&& f) {
     std::vector<std::unique_ptr<Leaf>> old;
@@ -166,7 +166,7 @@ class IntervalMap {
     std::array<std::uint32_t, kLeaf> slot;
   };
 
-  // Names a piece or, if `count` of the last leaf, the place behind the last piece.
+  // Names a piece or, if `at` is the count of the last leaf, the end of the map.
   struct Cursor {
     std::size_t leaf;
     std::uint32_t at;
@@ -191,7 +191,7 @@ class IntervalMap {
     return settle({leaf, search(*leaves_[leaf], address)});
   }
 
-  // As std::upper_bound, but without branches: which half it is, nobody can predict.
+  // Like std::upper_bound, but without branches, which no processor could predict here.
   static std::uint32_t search(const Leaf& leaf, std::uint64_t address) {
     const std::uint64_t* ends = leaf.end.data();
     for (std::uint32_t left = leaf.count; left > 0;) {
@@ -212,7 +212,7 @@ class IntervalMap {
     return slot;
   }
 
-  // Makes room for one more piece in c's leaf; returns the cursor that then names the same place.
+  // Makes room for one more piece in c's leaf. Returns the cursor that then names the same place.
   Cursor make_room(Cursor c) {
     Leaf& full = *leaves_[c.leaf];
     if (full.count < kLeaf) return c;

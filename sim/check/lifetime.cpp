@@ -1,4 +1,5 @@
-// Implements the rules of lifetime.h.
+// Implements lifetime.h: looks up the allocations under each range that an op names, and reports
+// what does not fit.
 #include "sim/check/lifetime.h"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ bool by_host(const StreamOp& op) {
   }
 }
 
-// Calls of the stream-ordered allocator are work of the stream; other calls only name it.
+// Allocations and frees of the stream-ordered allocator are work of their stream. Those of other
+// pools only name a stream.
 bool names_stream(const StreamOp& op) {
   if (op.kind == StreamOpKind::kAlloc || op.kind == StreamOpKind::kFree) {
     return op.pool == PoolKind::kAsync;
@@ -113,11 +115,11 @@ Lifetime::Found Lifetime::look(const Blocks& blocks, Range range) const {
   return found;
 }
 
-// At most one report of each kind for a range: its first bytes that are not allocated.
+// Makes at most one report of each kind for a range, about its first bytes that are not allocated.
 void Lifetime::use(const StreamOp& op, Range range) {
   if (range.bytes == 0) return;
   const Allocation* whole = blocks_.covering(range.address, range.end());
-  if (whole != nullptr && whole->live) return;  // true nearly always
+  if (whole != nullptr && whole->live) return;  // nearly always
   Found found = look(blocks_, range);
   if (!found.any && beneath_.size() != 0) found = look(beneath_, range);
   if (found.freed.bytes != 0) {
@@ -160,7 +162,7 @@ void Lifetime::free(const StreamOp& op) {
   if (!found->live) return report(HazardKind::kDoubleFree, &found->mark, op, range, range);
   if (!(found->whole == range))
     return report(HazardKind::kUnknownFree, &found->mark, op, range, range);
-  // A part may have been handed out twice, which was reported: it stays with its owner.
+  // A part may have been handed out twice, which was reported. That part stays with its new owner.
   const std::uint64_t alloc_op = found->mark.op;
   blocks.touch(range.address, range.end(), [&](std::uint64_t, std::uint64_t, Allocation& block) {
     if (block.live && block.mark.op == alloc_op) {

@@ -1,20 +1,20 @@
-// Lifetimes: every op uses bytes that are allocated when the host issues it, and streams that are
-// not destroyed; every allocation is freed once, and nothing is left at the end.
+// Lifetimes: checks that every op uses bytes that are allocated when the host issues it, and
+// streams that are not destroyed; that every allocation is freed once; and that nothing is left at
+// the end.
 //
-// These are facts of the host's order alone. That an op which was issued in time may still *run*
-// after the bytes were given out again, or while host memory goes back under a copy, is
-// happens-before's to find (kReuse, kHostFree): it needs clocks, and this file has none.
+// These rules depend only on the order of the host's calls. An op that was issued in time may still
+// *run* after the bytes were reused, or while host memory goes back under a copy. To find that
+// takes clocks, so happens-before does it (kReuse, kHostFree).
 //
-// An allocation is the range that kAlloc names; a free must name exactly that range.
-// The bytes of a freed allocation stay known until they are handed out again, so that a
-// use after free names the free. One operation may span allocations that lie side by
-// side: it is not known which buffer it means. A pool of kind kCaching may give out
-// parts of what another pool allocated: such bytes are judged by the caching pool
-// alone, as long as the memory beneath them is not freed. Of destroyed streams the
-// latest 65,536 are remembered. Freed bytes are remembered until they are handed out
-// again, so all of a log whose addresses never come back is. Not modelled: use before
-// the first write (values.h has it as undefined bytes), device and host pools (both are
-// ranges).
+// An allocation is the range that kAlloc names, and a free must name exactly that range. One op may
+// span allocations that lie side by side, because it is not known which buffer it means. A pool of
+// kind kCaching may give out parts of what another pool allocated. Such bytes are judged by the
+// caching pool alone, as long as the memory beneath them is not freed.
+//
+// Freed bytes are remembered until they are allocated again, so that a use after free names the
+// free. So if the addresses of a log never come back, all of them are remembered. Of destroyed
+// streams, the latest 65,536 are remembered. Not modelled: use before the first write (values.h has
+// such bytes as undefined), and the difference between device and host pools (both are ranges).
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ namespace ferry::check {
 
 class Lifetime {
  public:
-  // allow_outside: the op stream began when memory was in use already, so that bytes which it
-  // never allocated may be used and freed. report_overrun: all the same, no op may touch bytes that
-  // are allocated and, in one range, bytes that were not.
+  // allow_outside: the op stream began when memory was already in use, so ops may use and free
+  // bytes that it never allocated. report_overrun: even then, report an op that uses one range with
+  // both allocated bytes and bytes that never were.
   struct Options {
     bool allow_outside = false;
     bool report_overrun = false;
@@ -41,17 +41,17 @@ class Lifetime {
   explicit Lifetime(Options options) : options_(options), log_(options.hazards_most) {}
 
   void operator()(const StreamOp& op);
-  // The next op has this number (by default they are counted from 0).
+  // Gives the next op this number. By default ops are counted from 0.
   void number_next(std::uint64_t op) { op_ = op; }
 
-  // A range that may stay allocated at the end: a parameter, a result.
+  // Lets a range stay allocated at the end (a parameter, a result).
   void expect_live(Range range);
-  // At the end of the op stream: reports what is still allocated, in order of address.
+  // Call this at the end of the op stream: it reports what is still allocated, in order of address.
   void finish();
 
   const std::vector<Hazard>& hazards() const { return log_.hazards(); }
   HazardLog& log() { return log_; }
-  // Calls f for each stream that a later report may name, some more than once.
+  // Calls f for each stream that a later report may name, for some of them more than once.
   template <class F>
   void each_stream(F&& f) const {
     for (const Blocks* blocks : {&blocks_, &beneath_}) {
@@ -66,7 +66,7 @@ class Lifetime {
   }
 
  private:
-  // An op that handed the bytes out or took them back.
+  // An op that allocated or freed the bytes.
   struct Mark {
     std::uint64_t op = 0;
     StreamId stream{};
@@ -78,14 +78,14 @@ class Lifetime {
   };
   struct Allocation {
     bool live = false;
-    Mark mark;    // its alloc while it is allocated, then its free
+    Mark mark;    // the alloc while it is allocated, then the free
     Range whole;  // the range as it was allocated
   };
 
   using Blocks = IntervalMap<Allocation>;
-  // The parts of a range in one level of blocks.
+  // The state of a range in one level of blocks.
   struct Found {
-    Range gap, freed;                        // first bytes without a block; of a freed block
+    Range gap, freed;                        // first bytes without a block; first freed bytes
     const Allocation* free_block = nullptr;  // valid until the blocks change
     const Allocation* live_block = nullptr;
     bool any = false;
@@ -109,7 +109,7 @@ class Lifetime {
   Options options_;
   HazardLog log_;
   NameTable names_;
-  std::uint64_t op_ = 0;                               // the number of the current op
+  std::uint64_t op_ = 0;                               // number of the current op
   Blocks blocks_;                                      // blocks of the caching pools
   Blocks beneath_;                                     // blocks of the other pools
   std::unordered_map<std::uint32_t, Mark> destroyed_;  // streams, by id

@@ -1,4 +1,4 @@
-// Implements the rules of liveness.h.
+// Implements liveness.h: compares the clocks of each wait for a token with those of its release.
 #include "sim/check/liveness.h"
 
 #include <algorithm>
@@ -36,7 +36,8 @@ Liveness::Clock Liveness::clock_of(const StreamOp& op) {
   return {clock, clock + clocks_.width()};
 }
 
-// Happens-before will order the work before the token's release first.
+// Takes the clock of the wait now, because happens-before will add the work before the release to
+// it.
 void Liveness::before(const StreamOp& op) {
   if (waits_in_stream(op)) before_ = clock_of(op);
 }
@@ -113,7 +114,7 @@ bool Liveness::waits_for(HostToken token) const {
   return waiting_.contains(static_cast<std::uint32_t>(token));
 }
 
-// Work that every thread knows of comes before all that will be issued.
+// Forgets host functions that every thread knows as done: they come before every later op.
 void Liveness::settle() {
   if (!waiting_.empty()) return;
   for (std::size_t actor = 0; actor < functions_.size(); ++actor) {

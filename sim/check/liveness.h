@@ -1,19 +1,20 @@
 // Liveness: finds waits that may never end.
 //
-// Streams, events and synchronisations alone never do. A wait names an earlier record, or none and
-// then does nothing. So each waits for work that was issued earlier, and the oldest unfinished work
-// can always go on. Two causes are left.
+// Streams, events and synchronisations alone cannot cause one. A wait names an earlier record, or
+// none, and then it does nothing. So each wait is for work that was issued earlier, and the oldest
+// unfinished work can always go on. Two other causes remain.
 //
-// Host functions. CUDA may run them one at a time, in any order that the streams allow. So while
-// one waits for a token, no other runs that does not come before it; if the release of the token
-// comes after such a one, or after the wait itself, both wait for good. By the clocks of
-// happens-before: some host function comes before the release, and not before the wait. (It is
-// enough: what keeps a release from being reached is in the end a host function that has not run.)
+// Host functions. CUDA may run them one at a time, in any order that the streams allow. While one
+// of them waits for a token, only functions that come before it can run. So if the release of the
+// token comes after another function, or after the wait itself, both may wait for ever. In the
+// clocks of happens-before: some host function comes before the release, but not before the wait.
+// (This test is enough: if a release is never reached, the reason is in the end a host function
+// that has not run.)
 //
 // Resources that a host thread blocks for: blocked_for_good(), misused_lock().
 //
-// Not modelled: waits of kernels (spinning on memory), locks between host threads that the op
-// stream does not name, a token that is released several times: the latest release counts, or the
+// Not modelled: kernels that wait (by spinning on memory), locks between host threads that the op
+// stream does not name, and several releases of one token: only the latest release counts, or the
 // first one after the wait.
 #pragma once
 
@@ -36,14 +37,15 @@ class Liveness {
   explicit Liveness(Clocks& clocks, std::size_t hazards_most = ~std::size_t{0})
       : clocks_(clocks), log_(hazards_most) {}
 
-  // Call both for each op, with the same number: once before happens-before, once after it.
+  // Call both for each op, with the same number: before() before happens-before gets the op, and
+  // after() when it has it.
   void before(const StreamOp& op);
   void after(const StreamOp& op, std::uint64_t number);
-  // The op stream has ended: tokens still waited for are never released.
+  // Call this at the end of the op stream: tokens that are still waited for are never released.
   void finish();
   const std::vector<Hazard>& hazards() const { return log_.hazards(); }
 
-  // For readers of a long log, after the clocks have settled: a token that is waited for must stay.
+  // For readers of a long log, after the clocks have settled. A token that is waited for must stay.
   bool waits_for(HostToken token) const;
   bool knows_release_of(HostToken token) const {
     return releases_.contains(static_cast<std::uint32_t>(token));
@@ -51,7 +53,7 @@ class Liveness {
   void forget(HostToken token) { releases_.erase(static_cast<std::uint32_t>(token)); }
   void settle();
   HazardLog& log() { return log_; }
-  // Calls f for each stream that a later report may name, some more than once.
+  // Calls f for each stream that a later report may name, for some of them more than once.
   template <class F>
   void each_stream(F&& f) const {
     for (const auto& [token, places] : waiting_) {
@@ -59,14 +61,14 @@ class Liveness {
     }
     for (const auto& [token, place] : releases_) f(place.access.stream);
   }
-  // The number of host functions that may still matter.
+  // The number of host functions that are remembered.
   std::size_t remembers() const { return remembers_; }
 
  private:
   using Clock = std::vector<std::uint32_t>;
   struct Place {
     HazardAccess access;
-    Clock clock;  // what comes before it, whatever the token; for a release, itself included
+    Clock clock;  // ops before it, not counting its token; for a release, itself too
   };
   void wait(const StreamOp& op, std::uint64_t number);
   void release(const StreamOp& op, std::uint64_t number);
@@ -74,7 +76,7 @@ class Liveness {
   Clock clock_of(const StreamOp& op);
 
   Clocks& clocks_;
-  Clock before_;  // the current op's, if it waits in a stream
+  Clock before_;  // of the current op, if it waits in a stream
   HazardLog log_;
   std::vector<std::vector<std::uint32_t>> functions_;    // by actor: components of host functions
   std::size_t remembers_ = 0;                            // their number, over all actors
@@ -83,11 +85,13 @@ class Liveness {
   std::map<std::uint32_t, Place> releases_;              // by token: the latest
 };
 
-// A host thread blocks until a resource has room that only the thread itself can make: it has
-// already waited for other users of the resource (copies that still run).
+// Returns the deadlock of a host thread that blocks until a resource has room. Only the thread
+// itself can make room: it has already waited for the other users of the resource (copies that
+// run).
 Hazard blocked_for_good(std::string resource);
 
-// A lock is used in a way in which threads would wait for one another for good.
+// Returns the deadlock of a lock that is used so that threads would wait for each other for ever.
+// `how` is the message.
 Hazard misused_lock(std::string how);
 
 }  // namespace ferry::check

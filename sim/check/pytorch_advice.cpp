@@ -14,7 +14,7 @@ std::string pytorch_advice(const Hazard& hazard, const AccessNames& names) {
   const std::string wait = to.by_host ? "s.synchronize()" + before
                                       : "torch.cuda.current_stream().wait_stream(s)" + before;
   const bool freed = hazard.kind == HazardKind::kReuse || hazard.kind == HazardKind::kFreeUnderUse;
-  // The allocation itself is no use of the tensor.
+  // An allocation is not a use of the tensor, so record_stream would not help.
   if (freed && from.kind != StreamOpKind::kAlloc) {
     return "t.record_stream(s) before the tensor t is freed, or " + wait + s;
   }

@@ -1,5 +1,5 @@
-// The advice on a race (advice.h) once more, in the words of a PyTorch program: its calls, and the
-// places in its files in place of a log's lines.
+// Advice on a race, like advice.h, but for a PyTorch program: with PyTorch's calls, and with places
+// in Python files instead of lines of the log.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace ferry::check {
 
-// Empty where the later access does not name a place in a Python file, and where PyTorch has no
-// one call for it: between host threads, and of the lifetimes of buffers by themselves.
+// Returns an empty text if the later access does not name a place in a Python file, and if no
+// single call of PyTorch helps: for earlier accesses by the host, and for hazards that are not
+// races.
 std::string pytorch_advice(const Hazard& hazard, const AccessNames& names);
 
 }  // namespace ferry::check

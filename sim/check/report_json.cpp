@@ -1,3 +1,4 @@
+// Writes a verdict as JSON, and parses the place in the name of an operation.
 #include "sim/check/report_json.h"
 
 #include <charconv>
@@ -48,7 +49,7 @@ Place place_of(std::string_view name) {
   std::string_view rest = name.substr(at + (at == 0 ? 3 : kAt.size()));
   const bool of_backward = rest.starts_with(kBackward);
   if (of_backward) rest.remove_prefix(kBackward.size());
-  // A path may have " in " in it, and a function's name has no colon.
+  // A path may contain " in ". The last colon ends it, because no function name contains a colon.
   const std::size_t colon = rest.rfind(':');
   if (colon == std::string_view::npos) return place;
   const std::string_view number = rest.substr(colon + 1);
@@ -66,7 +67,7 @@ Place place_of(std::string_view name) {
   return place;
 }
 
-Json to_json(const TraceViolation& v) {
+Json to_json(const LogViolation& v) {
   Json buffer;
   if (!v.buffer.empty()) {
     buffer = v.buffer;
@@ -89,7 +90,7 @@ Json to_json(const TraceViolation& v) {
   };
 }
 
-Json to_json(const TraceReport& report) {
+Json to_json(const LogReport& report) {
   const TraceScope& scope = report.scope;
   Json json = {{"schema", kSchema},
                {"lines", report.lines},
@@ -103,7 +104,7 @@ Json to_json(const TraceReport& report) {
   for (const TracePin& pin : report.pins) json["pinned"].push_back(to_json(pin));
   json["left_out"] = report.left_out;
   json["violations"] = Json::array();
-  for (const TraceViolation& v : report.violations) json["violations"].push_back(to_json(v));
+  for (const LogViolation& v : report.violations) json["violations"].push_back(to_json(v));
   json["views"] = report.views;
   json["unjudged_views"] = report.unjudged_views;
   json["unjudged"] = Json::array();

@@ -1,3 +1,4 @@
+// Writes a verdict as SARIF (report_json.h).
 #include <array>
 #include <cctype>
 #include <map>
@@ -18,7 +19,7 @@ std::string rule_of(HazardKind kind) {
   return id;
 }
 
-// A URI of a path: what is none of its characters is written as %XX (RFC 3986).
+// Returns the URI of a path. Bytes that a URI may not contain are written as %XX (RFC 3986).
 std::string uri_of(const std::string& path) {
   constexpr std::array kDigits = {'0', '1', '2', '3', '4', '5', '6', '7',
                                   '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'};
@@ -34,7 +35,7 @@ std::string uri_of(const std::string& path) {
   return uri;
 }
 
-// Null where there is nothing to open.
+// Returns null if there is no file to open.
 Json location(const std::string& operation, std::uint64_t log_line, const std::string& log) {
   const Place place = place_of(operation);
   const bool in_source = !place.file.empty();
@@ -50,7 +51,7 @@ Json location(const std::string& operation, std::uint64_t log_line, const std::s
   return json;
 }
 
-Json result(const TraceViolation& v, const std::string& log) {
+Json result(const LogViolation& v, const std::string& log) {
   Json json = {{"ruleId", rule_of(v.kind)},
                {"level", "error"},
                {"message", {{"text", v.message + "\nfix: " + v.fix}}}};
@@ -66,10 +67,10 @@ Json result(const TraceViolation& v, const std::string& log) {
 
 }  // namespace
 
-Json to_sarif(const TraceReport& report, const std::string& log) {
+Json to_sarif(const LogReport& report, const std::string& log) {
   std::map<std::string, std::string> rules;
   Json results = Json::array();
-  for (const TraceViolation& v : report.violations) {
+  for (const LogViolation& v : report.violations) {
     rules.emplace(rule_of(v.kind), std::string(name(v.kind)));
     results.push_back(result(v, log));
   }

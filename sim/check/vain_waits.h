@@ -1,4 +1,4 @@
-// Finds waits of the core's that order nothing: those of a stream for its own work.
+// Finds waits of the core that order nothing: a stream waits for its own work.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ class VainWaits final : public StreamOpConsumer {
  public:
   void operator()(const StreamOp& op) override;
 
-  // Empty where there is nothing to complain of.
+  // Empty if there was no such wait. Otherwise the latest one.
   const std::string& complaint() const { return complaint_; }
 
  private:
-  std::unordered_map<std::uint32_t, StreamId> recorded_;  // where each event was, by its number
+  std::unordered_map<std::uint32_t, StreamId> recorded_;  // by event id: who recorded it
   std::string complaint_;
 };
 

@@ -1,4 +1,5 @@
-// Implements the rules of values.h.
+// Implements values.h: hashes what each op reads into the values that it writes, and moves contents
+// with copies.
 #include "sim/check/values.h"
 
 #include <algorithm>
@@ -55,7 +56,8 @@ void Values::write_as_it_is(Range range, std::uint64_t value) {
   contents_.replace(range.address, range.end(), Content{value, 0});
 }
 
-// An even number. A whole sum counts as the sum of its summands.
+// Returns what the range adds to a sum, an even number. A range that is a sum itself adds its
+// summands.
 std::uint64_t Values::summand(Range range) const {
   const std::span<const Stretch> cut = runs(range);
   if (cut.size() == 1 && cut[0].content.offset == 0) {
@@ -86,8 +88,9 @@ std::uint64_t Values::gathered(std::uint64_t contents, std::uint64_t bytes) {
   return one.read(range);
 }
 
-// The longest stretches of the range that are one write's bytes in order: the same bytes have the
-// same runs, however they are cut in the map. Good until the next call. Most ranges are one piece.
+// Returns the longest stretches of the range that are consecutive bytes of one write. The same
+// bytes have the same runs, however the map cuts them. Valid until the next call. Most ranges are
+// one piece.
 std::span<const Values::Stretch> Values::runs(Range range) const {
   std::uint64_t begin = 0;
   const Content* const one = contents_.covering(range.address, range.end(), begin);

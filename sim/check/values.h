@@ -1,16 +1,16 @@
 // Symbolic contents of memory, by address, in the order in which the host issued the ops.
 //
-// A byte is (value, offset): the offset-th byte of what one write produced. A kernel's value is a
-// hash of its tag, of which of its outputs this is, and of all that it read; so a run whose ops
-// saw the right inputs ends with the same values as the run without offloading, and a wrong order
-// of host calls, a stale copy or a lost write ends with others. Happens-before then lifts "in issue
-// order" to every timing.
+// A byte is (value, offset): it is byte number `offset` of what one write produced. The value of a
+// kernel's output is a hash of the kernel's tag, of the output's number, and of all that the kernel
+// read. So if the ops of a run saw the right inputs, it ends with the same values as a run without
+// offloading. After a wrong order of host calls, a stale copy or a lost write, it ends with others.
+// Happens-before then extends the result from the issue order to every timing.
 //
-// Contents move with copies and have no address in them: what went to the host and came back to
-// another place reads the same, in whatever pieces it travelled. Bytes never written since their
-// allocation are undefined, all alike.
-// Not modelled: arithmetic (equal results by different means differ), views that a kernel reads
-// with strides (it reads ranges), hash collisions (2^-64 each).
+// Contents move with copies and contain no address. So bytes that went to the host and came back to
+// another place read the same, in whatever pieces they travelled. Bytes that were not written since
+// their allocation are undefined, and all undefined bytes are equal.
+// Not modelled: arithmetic (equal results of different computations differ), strided reads (a
+// kernel reads ranges), hash collisions (2^-64 each).
 #pragma once
 
 #include <cstdint>
@@ -22,26 +22,27 @@
 
 namespace ferry::check {
 
-// The tag of a sum: its summands have no order, and a nested sum counts as its summands.
+// The tag of a sum. Its summands have no order, and a nested sum counts as its summands.
 inline constexpr std::uint64_t kSumTag = 0x61646461'64646164u;
 
-// The tag of a copy without the gaps of the view that it reads.
+// The tag of a gather: a copy of a view without the view's gaps.
 inline constexpr std::uint64_t kGatherTag = 0x67617468'67617468u;
 
 class Values {
  public:
-  // kAlloc makes its range undefined. kCopy moves reads[0] to writes[0]; if it is shorter, the
-  // rest becomes undefined. kKernel and kHostWrite (of `range`, or of `writes`) make new
-  // values.
+  // kAlloc makes its range undefined. kCopy moves reads[0] to writes[0]; if the source is shorter,
+  // the rest becomes undefined. kKernel and kHostWrite make new values in `writes`, and kHostWrite
+  // also in `range`.
   void operator()(const StreamOp& op);
 
-  // Sets initial contents: parameters, inputs.
+  // Sets initial contents, for parameters and inputs.
   void write(Range range, std::uint64_t value);
 
-  // A hash of the contents: equal for equal bytes, wherever they lie.
+  // Returns a hash of the contents, which is equal for equal bytes, wherever they lie.
   std::uint64_t read(Range range) const;
 
-  // What read() says of so many bytes that a gather wrote, of a view of which it said `contents`.
+  // Returns what read() gives for the result of a gather of so many bytes. `contents` is what
+  // read() gave for the source.
   static std::uint64_t gathered(std::uint64_t contents, std::uint64_t bytes);
 
  private:
@@ -54,7 +55,7 @@ class Values {
       if (content.value != 0) content.offset += distance;
     }
   };
-  // A stretch of one write's bytes, `at` counted from the start of the range it was read from.
+  // Consecutive bytes of one write. `at` counts from the start of the range that was read.
   struct Stretch {
     std::uint64_t at = 0;
     std::uint64_t bytes = 0;

@@ -1,17 +1,17 @@
-// Views: memory that the host was given to use without a word in the log (`host_view`), until the
-// view ends. What is done through one cannot be judged. It has to be said where that matters: where
-// work on the same bytes is pending while there is a view of them.
+// Views: memory that the host may use without further entries in the log, from `host_view` to
+// `host_view_end`. What the host does through a view cannot be judged. So the checker reports where
+// this matters: where work on the same bytes is pending during the view.
 //
 //     host_view ──────────────────────────── host_view_end
-//                copy ──────── sync                          between the two the host may read,
-//                     ┊ here ┊                               or write, and nobody knows
+//                copy ──────── sync                          between the two the host may read or
+//                     ┊ here ┊                               write, and the log does not show it
 //
-// Work is pending from its line on, until the host has waited for it; work that the host waits for
-// at once (`blocked`) never is. What was pending when a view began is happens-before's to say.
-// Reads count as well, for the host may write. Views of the same bytes are not told apart: an end
-// is that of the latest of them.
+// Work is pending from its line on until the host has waited for it. Work that the host waits for
+// at once (`blocked`) is never pending. Happens-before knows the work that was pending when a view
+// began. Reads count as well, because the host may write. Views of the same bytes are not told
+// apart: an end belongs to the latest of them.
 //
-// Not modelled: that a view can only be read, and that the host uses it before the work alone.
+// Not modelled: that a view may be read-only, and that the host may use it only before the work.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +32,12 @@ class Views {
     bool judged = true;  // no work was pending on its bytes
   };
 
-  std::uint64_t count() const { return count_; }  // of all
+  std::uint64_t count() const { return count_; }  // views so far, also those that have ended
   void begin(Range range, View view);
   void end(Range range);
-  bool is_of(Range range) const;  // there is one of just these bytes
+  bool is_of(Range range) const;  // true if there is a view of exactly these bytes
 
-  // Calls found(view) for each view that work of these bytes makes an unjudged one.
+  // Calls found(view) for each view that work on these bytes makes unjudged.
   template <class F>
   void touch(Range range, F&& found) {
     if (range.bytes == 0) return;

@@ -1,5 +1,5 @@
-// Delta debugging (Zeller, Hildebrandt 2002): a part of the list that still fails, from which no
-// single item can be taken.
+// Delta debugging (Zeller, Hildebrandt 2002): reduces a failing list to a part that still fails,
+// and from which no single item can be removed.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace ferry::choices {
 
-// `fails(list)` says whether it still fails; the whole list does. In the worst case it is asked
-// a number of times that grows with the square of the list.
+// `fails(list)` says if a list still fails; the given list must fail. In the worst case the number
+// of calls grows with the square of the list's length.
 template <class T, class Fails>
 std::vector<T> ddmin(std::vector<T> list, Fails fails) {
   for (std::size_t chunk = std::max<std::size_t>(list.size() / 2, 1); !list.empty();) {

@@ -1,5 +1,5 @@
-// Numbers for random programs: each depends on the seed, the program's number and its own place in
-// the row, and on nothing else, so that any program can be made again, in any order, on any
+// Numbers for random programs. Each number depends only on the seed, on the number of the program
+// and on its position in the sequence. So any program can be made again, in any order, on any
 // machine.
 #pragma once
 
@@ -16,13 +16,14 @@ class Draws {
 
   std::uint64_t bits() { return mix_bits(key_ + at_++ * 0x9e3779b97f4a7c15ull); }
 
-  // Draws from [first, end), which is not empty and shorter than 2^32.
+  // Returns a random number in [first, end), which must not be empty and must be shorter than 2^32.
   int in(int first, int end) {
     const auto width = static_cast<std::uint64_t>(static_cast<std::int64_t>(end) - first);
     return first + static_cast<int>(((bits() >> 32) * width) >> 32);
   }
   bool one_in(int n) { return in(0, n) == 0; }
-  // Draws from [0, n), but returns 0 for what is not below `end`: most draws, where `end` is small.
+  // Returns a random number in [0, n), or 0 if that number is not below `end`. So with a small
+  // `end` most results are 0.
   int few(int n, int end) {
     const int drawn = in(0, n);
     return drawn < end ? drawn : 0;

@@ -1,11 +1,12 @@
-// Hashes numbers, the same everywhere.
+// Hash functions for numbers. Their results are the same on every machine.
 #pragma once
 
 #include <cstdint>
 
 namespace ferry::choices {
 
-// This is the finalizer of SplitMix64 (Steele, Lea, Flood 2014): each bit of x reaches every bit.
+// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): each bit of x affects every bit of the
+// result.
 constexpr std::uint64_t mix_bits(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -13,7 +14,7 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Adds x to the hash; the order of additions matters.
+// Adds x to the hash. The order of additions matters.
 constexpr std::uint64_t combine(std::uint64_t hash, std::uint64_t x) {
   return mix_bits(hash ^ mix_bits(x));
 }

@@ -16,7 +16,8 @@ PctChoices::PctChoices(std::uint64_t seed, std::uint64_t turns, unsigned changes
   }
 }
 
-// At the start: drawn, above lowest_, and no two alike (but for one chance in 2^31).
+// Returns the priority of an actor. At first it is random, above lowest_, and no two are equal (but
+// for one chance in 2^31).
 std::uint64_t& PctChoices::priority(ChoicePoint point, std::uint32_t actor) {
   auto& of_point = priorities_[static_cast<std::size_t>(point)];
   if (of_point.size() <= actor) of_point.resize(actor + 1);
@@ -47,7 +48,7 @@ std::uint32_t PctChoices::pick(const Question& question) {
 std::uint32_t ReplayedChoices::pick(const Question& question) {
   if (next_ == answers_.size() || answers_[next_].at != count()) return 0;
   ++given_[static_cast<std::size_t>(question.point)];
-  // (Where the program was changed since, there may be fewer ways.)
+  // If the program changed since then, there may be fewer ways.
   return std::min(answers_[next_++].answer, question.ways - 1);
 }
 

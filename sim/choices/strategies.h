@@ -1,16 +1,16 @@
 // Strategies answer the questions of a run (sim/choices/choices.h). Each is a class:
 //
-//   RandomChoices      every answer alike
-//   PctChoices         Burckhardt, Kothari, Musuvathi, Nagarakatte 2010: of those whose turn it may
-//                      be the one of the highest priority goes on; at `changes` random turns it
-//                      falls to the bottom. Finds a bug of depth changes + 1 with probability ≥ 1 /
-//                      (actors · turns^changes).
-//   EnumeratedChoices  one way after the other, within bounds, until there is none left
-//   ReplayedChoices    the answers that were given before
-//   OneFailure         beside another strategy: one call, or allocation, fails
+//   RandomChoices      random answers, all equally likely
+//   PctChoices         Burckhardt, Kothari, Musuvathi, Nagarakatte 2010: the actor with the highest
+//                      random priority goes on. At `changes` random turns, that actor gets the
+//                      lowest priority instead. Finds a bug of depth changes + 1 with probability ≥
+//                      1 / (actors · turns^changes).
+//   EnumeratedChoices  every combination of answers within bounds, one run after the other
+//   ReplayedChoices    the answers of an earlier run
+//   OneFailure         the answers of another strategy, but one call or allocation fails
 //
-// Numbers are drawn from a counter (sim/choices/draws.h): equal seeds give equal answers
-// everywhere. Nothing fails by itself in random and PCT.
+// Random numbers come from a counter (sim/choices/draws.h), so equal seeds give equal answers
+// everywhere. RandomChoices and PctChoices let nothing fail.
 #pragma once
 
 #include <array>
@@ -33,10 +33,10 @@ class RandomChoices final : public Choices {
   Draws draws_;
 };
 
-// An instance answers one run. What is not a turn is answered at random.
+// One instance answers one run. Questions that are not turns get random answers.
 class PctChoices final : public Choices {
  public:
-  // `turns` says about how many there will be.
+  // `turns`: about how many turns the run will have.
   PctChoices(std::uint64_t seed, std::uint64_t turns, unsigned changes);
 
  private:
@@ -44,17 +44,17 @@ class PctChoices final : public Choices {
   std::uint64_t& priority(ChoicePoint point, std::uint32_t actor);
 
   Draws draws_;
-  std::array<std::vector<std::uint64_t>, kChoicePoints> priorities_;  // by actor; 0: not drawn yet
+  std::array<std::vector<std::uint64_t>, kChoicePoints> priorities_;  // by actor; 0: not chosen yet
   std::vector<std::uint64_t> changes_;                                // turns
   std::uint64_t turn_ = 0;
-  std::uint64_t lowest_;  // below those at the start: each change takes the next one down
+  std::uint64_t lowest_;  // the lowest priority so far; each change takes the next lower one
 };
 
 class ReplayedChoices final : public Choices {
  public:
-  // The answers come in the order of their places; everything else is answered with 0.
+  // `answers` must be in the order of their questions. Every other question gets the answer 0.
   explicit ReplayedChoices(std::vector<Deviation> answers) : answers_(std::move(answers)) {}
-  // Returns how many of them were given, by point.
+  // Returns how many of them were given so far, by point.
   const std::array<std::uint64_t, kChoicePoints>& given() const { return given_; }
 
  private:
@@ -64,7 +64,8 @@ class ReplayedChoices final : public Choices {
   std::array<std::uint64_t, kChoicePoints> given_{};
 };
 
-// Goes through all ways to answer, the last questions first, with at most one failure in a run.
+// Goes through all combinations of answers, the last questions first, with at most one failure in a
+// run.
 //
 //   Enumeration all({.deviations = 2});
 //   do { EnumeratedChoices choices(all); run(choices); } while (all.next());
@@ -72,12 +73,12 @@ class Enumeration {
  public:
   struct Bounds {
     std::uint64_t places =
-        std::numeric_limits<std::uint64_t>::max();  // questions; 0 to those after
+        std::numeric_limits<std::uint64_t>::max();  // number of questions; later ones get 0
     std::uint64_t deviations = std::numeric_limits<std::uint64_t>::max();  // answers that are not 0
-    bool failures = true;                                                  // also what may fail
+    bool failures = true;                                                  // also try failures
   };
   explicit Enumeration(Bounds bounds) : bounds_(bounds) {}
-  // Goes to the next way; returns false where there is none.
+  // Goes to the next combination. Returns false if there is none.
   bool next();
   std::uint64_t runs() const { return runs_; }
 
@@ -103,7 +104,8 @@ class EnumeratedChoices final : public Choices {
 
 class OneFailure final : public Choices {
  public:
-  // nth: of all that may fail, from 0. others: answers the rest; none: 0.
+  // nth: number of the failing call or allocation, from 0, over all that might fail. others:
+  // answers the rest; null: the answers are 0.
   explicit OneFailure(std::uint64_t nth, Choices* others = nullptr) : left_(nth), others_(others) {}
 
  private:

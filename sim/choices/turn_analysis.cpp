@@ -1,3 +1,5 @@
+// Implements turn_analysis.h with vector clocks: each turn has one, which counts the turns of each
+// actor that come before it.
 #include "sim/choices/turn_analysis.h"
 
 #include <algorithm>
@@ -36,11 +38,11 @@ bool meet(const Touches& a, const Touches& b) {
   });
 }
 
-// What a row's turns have touched so far.
+// The accesses of a row's turns so far.
 struct TurnAnalysis::Row {
   struct Accesses {
     std::optional<std::size_t> written;
-    std::vector<std::size_t> read;  // since
+    std::vector<std::size_t> read;  // since that write
     std::vector<std::size_t> made;
   };
   std::size_t begin = 0;
@@ -73,7 +75,8 @@ TurnAnalysis::TurnAnalysis(const std::vector<Turn>& turns) : turns_(turns) {
   }
 }
 
-// Returns those that come before the turn whatever the order is; `met`: others that it meets.
+// Returns the turns that come before this one in every order. `met` gets the other turns that it
+// meets.
 std::vector<std::size_t> TurnAnalysis::predecessors(Row& row, std::size_t turn,
                                                     std::vector<std::size_t>& met) {
   const Turn& now = turns_[turn];
@@ -85,7 +88,7 @@ std::vector<std::size_t> TurnAnalysis::predecessors(Row& row, std::size_t turn,
   }
   const std::size_t earliest = since;
   while (since < turn && !contains(turns_[since].ready, now.actor)) ++since;
-  if (since > earliest) always.push_back(since - 1);  // it could not before this one
+  if (since > earliest) always.push_back(since - 1);  // it could not go on before this one
   for (const auto& [key, bits] : now.touches) {
     Row::Accesses& accesses = row.accesses[key];
     const bool writes = has(bits, Access::kWrite);
@@ -129,12 +132,13 @@ void TurnAnalysis::number(std::size_t turn, const std::vector<std::size_t>& befo
   for (std::size_t i = 0; i < clock.size(); ++i) {
     if (clock[i] > 0) hash = combine(combine(hash, i), clock[i]);
   }
-  hash_ += hash;  // in any order
+  hash_ += hash;  // a sum, so the order of the turns does not matter
   clocks_.push_back(std::move(clock));
 }
 
-// The actors that begin what is left of the turns from `first` to `second` where all goes that
-// comes after `first`.
+// Returns the actors with which the other order of the two turns can begin (the paper's initials).
+// Leave out `first` and all turns that come after it. The result has the actors of the remaining
+// turns up to `second` that no other remaining turn comes before.
 std::vector<std::uint32_t> TurnAnalysis::instead(std::size_t first, std::size_t second) const {
   std::vector<std::size_t> left;
   for (std::size_t k = first + 1; k < second; ++k) {

@@ -1,12 +1,12 @@
-// Which turns of a run come before which others, and which of them might have been taken the other
-// way round.
+// Finds which turns of a run come before which others, and which of them could also run in the
+// other order.
 //
-// A turn comes before a later one of its row if both are of one actor, if it made what the later
-// one needs, if the later one's actor could not go on before it, if they meet (one writes what the
-// other reads or writes), and if a turn between says so. What a run's turns say of each other is
-// the same for all orders of its class, and is other for others.
+// A turn comes before a later turn of its row in these cases: both have the same actor; it made
+// what the later turn needs; the actor of the later turn could not go on before it; the two meet
+// (one writes what the other reads or writes); or it comes before a third turn that comes before
+// the later one. This relation is the same for all orders of a class, and differs between classes.
 //
-// A *race* is two turns that meet while nothing else puts one before the other.
+// A *race* is two turns that meet and that nothing else orders.
 #pragma once
 
 #include <cstddef>
@@ -18,40 +18,40 @@
 
 namespace ferry::choices {
 
-// What a turn touched: by key, a bit for each kind of access.
+// The things that a turn touched: for each key, one bit for each kind of access.
 using Touches = std::map<std::uint64_t, std::uint8_t>;
 constexpr std::uint8_t bit(Access access) {
   return static_cast<std::uint8_t>(1u << static_cast<unsigned>(access));
 }
-// Whether turns that touch these may not change places.
+// True if two turns that touch these may not change places.
 bool meet(const Touches& a, const Touches& b);
 
 struct Turn {
   std::size_t row = 0;
   std::uint32_t actor = 0;
-  std::vector<std::uint32_t> ready;  // all whose turn it might have been
-  std::uint64_t within = 0;          // a hash of what was answered within it
+  std::vector<std::uint32_t> ready;  // all actors that could have gone on
+  std::uint64_t within = 0;          // a hash of the answers that were given within it
   Touches touches;
 };
 
 struct Race {
   std::size_t first = 0, second = 0;
-  // For the other order one of these actors goes on where `first` did.
+  // One of these actors must go on where `first` did, to get the other order.
   std::vector<std::uint32_t> instead;
 };
 
 class TurnAnalysis {
  public:
-  // Rows do not come again.
+  // The turns of a row must be consecutive.
   explicit TurnAnalysis(const std::vector<Turn>& turns);
 
   const std::vector<Race>& races() const { return races_; }
-  // Equal for runs of one class.
+  // Runs of one class have equal hashes.
   std::uint64_t hash() const { return hash_; }
 
  private:
   struct Row;
-  // By actor: how many of its turns of the row come before, the turn itself included.
+  // For each actor, the number of its turns in the row that come before the turn, or are the turn.
   using Clock = std::vector<std::uint32_t>;
 
   std::vector<std::size_t> predecessors(Row& row, std::size_t turn, std::vector<std::size_t>& met);

@@ -1,3 +1,5 @@
+// Implements turn_orders.h: a depth-first search. path_ has the places of the current run at which
+// an actor was chosen, and what is still to be tried there.
 #include "sim/choices/turn_orders.h"
 
 #include <algorithm>
@@ -20,7 +22,7 @@ void TurnOrders::begin() {
   repeats_ = false;
 }
 
-// Makes the place of a question that no run has asked before.
+// Adds the place of a question that no earlier run has asked.
 void TurnOrders::place(const Question& question, std::size_t row, bool within) {
   Place place;
   place.ready.assign(question.actors.begin(), question.actors.end());
@@ -43,7 +45,8 @@ void TurnOrders::place(const Question& question, std::size_t row, bool within) {
   path_.push_back(std::move(place));
 }
 
-// Those whose turn would be the same after the last turn of the row as before it.
+// Returns the sleep set after the last turn of the row: tried actors whose turn does not meet that
+// turn.
 std::vector<TurnOrders::Tried> TurnOrders::still_asleep(std::size_t row) const {
   std::vector<Tried> asleep;
   if (turns_.empty() || turns_.back().row != row) return asleep;
@@ -56,7 +59,7 @@ std::vector<TurnOrders::Tried> TurnOrders::still_asleep(std::size_t row) const {
   return asleep;
 }
 
-// The run takes the turn of its next place.
+// The run takes the turn that was chosen at its next place.
 void TurnOrders::take(std::size_t row, bool within) {
   Place& place = path_[at_];
   if (within) {
@@ -85,7 +88,7 @@ void TurnOrders::analyse() {
   }
 }
 
-// Goes to the place's next way; returns false where there is none.
+// Chooses the next actor at a place. Returns false if there is none.
 bool TurnOrders::advance(Place& place) const {
   if (place.within) return ++place.chosen < place.ready.size();
   place.tried.push_back({place.ready[place.chosen], std::exchange(place.touches, {})});

@@ -1,21 +1,21 @@
-// All orders in which turns can be taken, but one of those that are alike.
+// Runs a program in all orders of its turns, but only once for orders that are alike.
 //
-// Two turns that touch nothing in common may change places: what follows is the same. Orders that
-// come from one another so are a *class*, and one run stands for all of it. This goes through the
-// classes of a program, running it once for each:
+// Two turns that touch nothing in common may change places, and all that follows stays the same.
+// Orders that arise from each other in this way are a *class*, and one run stands for all of them.
+// TurnOrders runs a program once for each class:
 //
 //   TurnOrders orders;
 //   do { OrderedChoices choices(orders); run(choices); } while (orders.next());
 //
-// Each turn's touches are told while it runs (Choices::touch). Where two turns of a run meet and
-// nothing else puts one before the other (turn_analysis.h), the other order is tried as well:
-// source-set dynamic partial-order reduction with sleep sets (Abdulla, Aronis, Jonsson, Sagonas,
-// POPL 2014, algorithm 1). A run may turn out to be like an earlier one: where all that may go on
-// were tried in another order before. It is *repeated*, and goes on in the usual way.
+// Turns report what they touch while they run (Choices::touch). If two turns of a run meet and
+// nothing else orders them (turn_analysis.h), the other order is tried too. This is source-set
+// dynamic partial-order reduction with sleep sets (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014,
+// algorithm 1). A run may turn out to be like an earlier one: each actor that could go on was tried
+// before, in another order. Such a run is *repeated*, and goes on with the usual answers.
 //
-// A row of turns within a turn is tried in every way. What is no turn is answered in the usual way,
-// and a pool's query with "done", whatever the clock says: so a run depends on the order of its
-// turns, and not on time.
+// A row of turns within a turn is tried in every order. Questions that are not turns get the usual
+// answer, except that a pool's query always finds its event done. So a run depends on the order of
+// its turns, and not on time.
 #pragma once
 
 #include <cstddef>
@@ -29,17 +29,17 @@ namespace ferry::choices {
 
 class TurnOrders {
  public:
-  // kAll tries every order, as if all turns met: what the classes are checked by.
+  // kAll tries every order, as if all turns met. Tests check the classes against it.
   enum class Which : std::uint8_t { kClasses, kAll };
   explicit TurnOrders(Which which = Which::kClasses) : which_(which) {}
 
-  // Goes to the next order, after a run; returns false where there is none.
+  // Goes to the next order, after a run. Returns false if there is none.
   bool next();
 
   std::uint64_t runs() const { return runs_; }
   std::uint64_t repeated() const { return repeated_; }
   std::uint64_t classes() const { return runs_ - repeated_; }
-  // Of the last run, once next() was called. Equal hashes: the orders are alike.
+  // About the last run, after next(). Runs of one class have equal hashes.
   std::uint64_t last_class() const { return last_class_; }
   bool last_repeated() const { return last_repeated_; }
 
@@ -50,16 +50,15 @@ class TurnOrders {
     std::uint32_t actor = 0;
     Touches touches;
   };
-  // A question of whose turn it is.
+  // A question which actor goes on.
   struct Place {
     std::vector<std::uint32_t> ready;
-    bool within = false;       // in a row within a turn
-    std::uint32_t chosen = 0;  // an index of `ready`
-    // Not where it is within a turn:
+    bool within = false;                // in a row within a turn; then the rest is unused
+    std::uint32_t chosen = 0;           // an index of `ready`
     Touches touches;                    // of the chosen turn, in any run
-    std::vector<std::uint32_t> wanted;  // actors
+    std::vector<std::uint32_t> wanted;  // actors to try
     std::vector<Tried> tried;
-    std::vector<Tried> asleep;  // whose turn was tried before, in another order
+    std::vector<Tried> asleep;  // the sleep set: tried before, in another order
     bool spent(std::uint32_t actor) const;
   };
 
@@ -76,14 +75,14 @@ class TurnOrders {
   std::uint64_t repeated_ = 0;
   std::uint64_t last_class_ = 0;
   bool last_repeated_ = false;
-  // Of the run that goes on.
+  // The current run:
   std::vector<Turn> turns_;
-  std::vector<std::size_t> places_;  // by turn
-  std::size_t at_ = 0;               // the places that it has passed
+  std::vector<std::size_t> places_;  // the place of each turn
+  std::size_t at_ = 0;               // number of places passed
   bool repeats_ = false;
 };
 
-// Answers one run.
+// Answers the questions of one run.
 class OrderedChoices final : public Choices {
  public:
   explicit OrderedChoices(TurnOrders& orders) : orders_(orders) { orders_.begin(); }
@@ -97,8 +96,8 @@ class OrderedChoices final : public Choices {
   bool is_told(const Question& question) const;
 
   TurnOrders& orders_;
-  std::size_t depth_ = 0;  // the rows that are open
-  std::size_t rows_ = 0;   // that began, not within others
+  std::size_t depth_ = 0;  // number of open rows
+  std::size_t rows_ = 0;   // number of rows so far, without those within others
 };
 
 }  // namespace ferry::choices

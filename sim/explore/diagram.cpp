@@ -1,4 +1,4 @@
-// Picks the rows, lays them out, and wraps what is said below.
+// Implements diagram.h: chooses the rows, lays them out, and wraps the text below them.
 #include "sim/explore/diagram.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::size_t width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-// Cut or filled up to so many characters.
+// Cuts or pads the text to exactly so many characters.
 std::string fit(std::string text, std::size_t characters) {
   if (width(text) > characters) {
     while (width(text) >= characters) {
@@ -36,7 +36,7 @@ std::string trimmed(std::string line) {
   return line + "\n";
 }
 
-// At most `most` lines, the ones after the first indented.
+// Wraps the text into at most `most` lines. All but the first are indented.
 std::string wrapped(const std::string& text, std::size_t most) {
   std::string lines, line;
   std::size_t count = 1;
@@ -117,7 +117,7 @@ class Diagram {
     if (action != kNoAction) add(row_of(action));
   }
 
-  // Picks the most telling rows as far as there is room, and sorts them in issue order.
+  // Picks the most useful rows while there is room, and sorts them in issue order.
   void pick() {
     const ActionId earlier = graph().find(h_.earlier.op, h_.earlier.by_host);
     const ActionId later = graph().find(h_.later.op, h_.later.by_host);
@@ -135,7 +135,7 @@ class Diagram {
     });
   }
 
-  // Adds how the bytes changed hands between the accesses.
+  // Adds the last three allocations, frees and recorded uses of the bytes between the accesses.
   void add_memory() {
     std::vector<Row> found;
     for (std::size_t i = earlier_.place; i < later_.place; ++i) {
@@ -149,8 +149,8 @@ class Diagram {
     for (std::size_t i = found.size(); i-- > 0 && found.size() - i <= 3;) add(found[i]);
   }
 
-  // Adds the last wait of the later access's stream for an event of the earlier one's: it came too
-  // early, or what it waits for did.
+  // Adds the last wait of the later access's stream for an event of the earlier access's stream.
+  // This wait came too early, or its record did.
   void add_near_miss() {
     if (h_.earlier.by_host || h_.later.by_host) return;
     for (std::size_t i = later_.place; i-- > 0;) {

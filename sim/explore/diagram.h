@@ -1,4 +1,5 @@
-// Draws a hazard on one screen: who touched what, on which stream, and the edge that is missing.
+// Draws a hazard on one screen: which ops touched the bytes, on which streams, and the missing
+// order.
 //
 //            stream 0             stream 1              host
 //       #2   mm
@@ -8,9 +9,9 @@
 //            ◀╌╌╌╌╌╌╌ no edge ╌╌╌╌╯
 //       #9   B mm
 //
-// Each stream and host thread that takes part has a column, each op a row, in issue order;
-// ops that say nothing are left out. Below: the schedule that shows it, what is seen in it, and
-// what would add the edge. At most 24 lines of 100 columns (as UTF-8 characters).
+// Each stream and host thread that takes part has a column, and each op a row, in issue order.
+// Other ops are left out. Below are the schedule that shows the hazard, what goes wrong in it, and
+// what would order the two accesses. At most 24 lines of 100 columns (in UTF-8 characters).
 #pragma once
 
 #include <string>
@@ -20,7 +21,7 @@
 
 namespace ferry::explore {
 
-// The hazard must be a race of the explorer's recording; the witness is of it.
+// The hazard must be a race of the explorer's recording, and the witness must be of this hazard.
 std::string diagram(const Explorer& explorer, const check::Hazard& hazard, const Witness& witness,
                     const check::AccessNames& names = check::AccessNames());
 

@@ -1,4 +1,4 @@
-// Constructs, draws and compares orders.
+// Implements explorer.h: constructs orders, runs them, and compares what they show.
 #include "sim/explore/explorer.h"
 
 #include <algorithm>
@@ -32,15 +32,15 @@ Confirmation Explorer::confirm(const check::Hazard& hazard) const {
   if (earlier >= later || graph_.before(later)[earlier]) return {Result::kUnconfirmed, {}};
   auto found = witness({{earlier, later}});
   const auto order = order_of(graph_, {{earlier, later}});
-  // (Another race may show in the same schedule: it is no witness of this one.)
+  // If only another race shows in this schedule, the schedule is not a witness of this hazard.
   const bool theirs = meets_another(graph_, order, later, hazard.range) ||
                       meets_another(graph_, order, earlier, hazard.range);
   if (found && theirs) return {Result::kConfirmed, std::move(found)};
   return {undefined(later, hazard.range) ? Result::kUndefined : Result::kUnconfirmed, {}};
 }
 
-// Whether the action reads these bytes when, in issue order, nobody has written them in their
-// present life.
+// True if the action reads some of these bytes and, in issue order, nobody has written them since
+// their allocation.
 bool Explorer::undefined(ActionId later, Range range) const {
   std::vector<ActionId> order;
   for (ActionId id = 0; id < graph_.size(); ++id) order.push_back(id);
@@ -84,7 +84,7 @@ Search Explorer::search_all(std::uint64_t orders_max) const {
 
 namespace {
 
-// "`reload` #41", "mm #43".
+// Names an action: "`reload` #41", "mm #43".
 std::string say(const OpGraph& graph, ActionId action) {
   const StreamOp op = graph.recording()[graph[action].op];
   std::string text;
@@ -102,7 +102,7 @@ std::string left_by(const OpGraph& graph, ActionId writer) {
   return (freed ? "what " + say(graph, writer) + " left" : "what " + say(graph, writer) + " wrote");
 }
 
-// "mm #43 reads 16 bytes at 0x10: ".
+// Begins a sentence: "mm #43 reads 16 bytes at 0x10: ".
 std::string access(const OpGraph& graph, ActionId action, Range range) {
   bool reads = false;
   for (const Piece& piece : graph.reads(action)) {
@@ -120,13 +120,13 @@ std::string to_string(const Explorer& explorer, const Witness& witness) {
                          ? "at the end " + check::to_string(met.range) + " hold "
                          : access(graph, witness.difference.action, met.range);
   if (met.actual == met.expected) {
-    // The writer saw something wrong itself, perhaps at second hand.
+    // The expected op wrote it, but saw something wrong itself, perhaps through other ops.
     const std::vector<ActionId> order = order_of(graph, witness.schedule);
     text += left_by(graph, met.actual) + ", and ";
     ActionId source = met.actual;
     for (; met.actual == met.expected && met.actual != kNoAction;) {
       source = met.actual;
-      if (graph[source].kind == ActionKind::kDrain) source--;  // what the host read for it
+      if (graph[source].kind == ActionKind::kDrain) source--;  // the host's read for it
       met = explain(graph, order, {Evidence::kRead, source, 0});
     }
     text += access(graph, source, met.range);

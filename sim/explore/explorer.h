@@ -4,16 +4,16 @@
 //   …
 //   Explorer explorer(recording);
 //   Confirmation c = explorer.confirm(hazard); // one schedule, made for this hazard
-//   explorer.search(choices, 1000);            // drawn ones
-//   explorer.search_all(100'000);              // every one
+//   explorer.search(choices, 1000);            // random schedules
+//   explorer.search_all(100'000);              // all of them
 //
 // A race that happens-before reports is *confirmed* by a schedule in which the earlier access is
-// late: it waits until the later one has run. That one of the two then meets another op's write on
-// the reported bytes, and somebody sees another value, shows that the report is no false alarm. A
-// report that stays unconfirmed is a failure of the checker (or of this), except where what is read
-// was never defined.
+// late: it waits until the later one has run. If one of the two then meets another op's write on
+// the reported bytes, and some access sees another value, the report is not a false alarm. A report
+// that stays unconfirmed is a fault of the checker (or of this code), unless the bytes that are
+// read were never defined.
 //
-// Not modelled: what a wrong value is good for. A program may not care.
+// Not modelled: whether a wrong value matters. A program may not care.
 #pragma once
 
 #include <cstdint>
@@ -30,28 +30,28 @@
 
 namespace ferry::explore {
 
-// A schedule in which something goes wrong.
+// A schedule that gives a wrong value, and where it shows.
 struct Witness {
   Schedule schedule;
   Difference difference;
   Met met;
 };
 
-// Whether a schedule confirms a hazard that was reported.
+// The result of an attempt to confirm a reported hazard by a schedule.
 struct Confirmation {
   enum class Result : std::uint8_t {
     kConfirmed,
     kUnconfirmed,  // the actions are ordered, or no value tells their order: the report is wrong
-    kUndefined,    // the later access reads what nobody wrote in this life: any value will do
+    kUndefined,    // the later access reads bytes that nobody wrote in this life
     kNotARace,     // a hazard of another kind
   };
   Result result = Result::kNotARace;
-  std::optional<Witness> witness;  // where it is confirmed
+  std::optional<Witness> witness;  // if it is confirmed
 };
 
 struct Search {
   std::uint64_t orders = 0;
-  bool complete = false;           // there are no others
+  bool complete = false;           // all orders were tried
   std::optional<Witness> witness;  // the first; the search ends with it
 };
 
@@ -61,11 +61,12 @@ class Explorer {
   explicit Explorer(const Recording& recording, bool host_free_waits = false);
 
   Confirmation confirm(const check::Hazard& hazard) const;
-  // The choices answer for all orders together. (PCT's answer for one order.)
+  // Tries so many orders. The choices answer for all of them together. (PctChoices can only answer
+  // for one order.)
   Search search(choices::Choices& choices, std::uint64_t orders) const;
   Search search_all(std::uint64_t orders_max) const;
 
-  // Returns what an order shows, if that is at least as strong as `least`.
+  // Returns what goes wrong in an order, if the evidence is at least as strong as `least`.
   std::optional<Difference> difference(const std::vector<ActionId>& order,
                                        Evidence least = Evidence::kUnread) const;
   std::optional<Witness> witness(const Schedule& schedule) const;
@@ -80,7 +81,8 @@ class Explorer {
   Outcome reference_;
 };
 
-// In one sentence: "mm #43 reads 4096 bytes at 0x10: undefined, not what `reload` #41 wrote".
+// Describes a witness in one sentence: "mm #43 reads 4096 bytes at 0x10: undefined, not what
+// `reload` #41 wrote".
 std::string to_string(const Explorer& explorer, const Witness& witness);
 
 }  // namespace ferry::explore

@@ -4,14 +4,14 @@
 
 #include "formats/line_source.h"
 #include "sim/check/happens_before.h"
-#include "sim/check/trace_check.h"
+#include "sim/check/log_check.h"
 #include "sim/explore/explorer.h"
 #include "sim/explore/recording.h"
 
 namespace ferry::explore {
 namespace {
 
-// (Options as those of trace_check.cpp.)
+// The same option as in log_check.cpp.
 constexpr bool kHostFreeWaits = true;
 
 Recording recording_of(const HazardFile& hazard) {
@@ -41,9 +41,9 @@ bool is_of(const check::Hazard& race, const HazardVerdict& verdict) {
 
 LogVerdict judge_log(const HazardFile& hazard) {
   LogVerdict found;
-  std::istringstream in("\n" + hazard.log);  // the header's line
+  std::istringstream in("\n" + hazard.log);  // stands for the header's line
   LineSource lines(in, hazard.system);
-  for (const check::TraceViolation& each : check::check_trace(lines).violations) {
+  for (const check::LogViolation& each : check::check_log(lines).violations) {
     found.verdicts.push_back({std::string(name(each.kind)), each.previous_line, each.line});
   }
   if (found.verdicts.empty()) return found;

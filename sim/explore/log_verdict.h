@@ -1,5 +1,5 @@
-// What is wrong with a stream log, and an order of the device that shows it: the two of a hazard
-// file (formats/HAZARD.md).
+// The parts of a hazard file (formats/HAZARD.md): what is wrong with a stream log, and an order of
+// the device that shows it.
 #pragma once
 
 #include <string>
@@ -11,16 +11,17 @@ namespace ferry::explore {
 
 struct LogVerdict {
   std::vector<HazardVerdict> verdicts;  // as `ferry check` lists them
-  // Where the first of them is a race that a schedule shows: that, and what is seen in it.
+  // If the first verdict is a race that a schedule shows: this schedule, and what goes wrong in it.
+  // Otherwise empty.
   std::string schedule;
   std::string seen;
 };
 
-// Judges the log, whatever the header says.
+// Judges the log. The header's verdicts are not used.
 LogVerdict judge_log(const HazardFile& hazard);
 
-// What the header's schedule shows; empty: no other value than the order of issue. Throws
-// std::invalid_argument where the log's device cannot run in that order.
+// Returns what goes wrong in the header's schedule; empty if every value is as in issue order.
+// Throws std::invalid_argument if the log's device cannot run in that order.
 std::string seen_in(const HazardFile& hazard);
 
 }  // namespace ferry::explore

@@ -1,4 +1,5 @@
-// Builds the graph in one pass over the recording: clocks say who is known, lives say whose bytes.
+// Builds the graph in one pass over the recording. Clocks tell which actions come before an action;
+// lives tell to which allocation its bytes belong.
 #include "sim/explore/op_graph.h"
 
 #include <algorithm>
@@ -11,19 +12,19 @@
 namespace ferry::explore {
 namespace {
 
-// Lives that meet no other lie above every address.
+// Lives that must meet no others get addresses from here on, above all real ones.
 constexpr std::uint64_t kApart = std::uint64_t{1} << 63;
 
-// What is known of some bytes: of their allocation, and afterwards of what was one.
+// The allocation of some bytes or, after its free, their last one.
 struct Allocation {
   std::uint32_t life = 0;
   std::uint64_t beside = 0;
-  Range whole;  // the allocation
+  Range whole;  // the range of the allocation
   check::Clocks::Place owner;
   bool freed = false;
   bool synchronised = false;               // freed by cudaFree
   std::vector<check::Clocks::Place> uses;  // streams of record_use
-  std::vector<std::uint32_t> until;        // what events of record_use stand for; empty: none
+  std::vector<std::uint32_t> until;        // clock of the events of record_use; empty: none
   std::vector<std::uint32_t> waits;        // the clock that the pool waits for; empty: nothing
 };
 
@@ -95,7 +96,7 @@ class GraphBuilder {
     add(ActionKind::kAccess, op, host, op.reads, op.range, op.writes);
   }
 
-  // `own`: an access of the host's, of its op's kind.
+  // `own`: the range of a host read or a host write.
   void add(ActionKind kind, const StreamOp& op, check::Clocks::Actor actor,
            std::span<const Range> reads, Range own, std::span<const Range> writes) {
     const auto id = static_cast<ActionId>(graph_.actions_.size());
@@ -122,7 +123,7 @@ class GraphBuilder {
     graph_.preds_.insert(graph_.preds_.end(), preds.begin(), preds.end());
   }
 
-  // Finds the last action of each actor that the clock says is done.
+  // Finds the last action of each actor that the clock has as done.
   std::vector<ActionId> known(const std::uint32_t* clock, std::size_t width) const {
     std::vector<ActionId> actions;
     for (std::size_t actor = 0; actor < std::min(width, done_.size()); ++actor) {
@@ -134,7 +135,7 @@ class GraphBuilder {
     return actions;
   }
 
-  // Cuts the range by lives; how many pieces that makes.
+  // Cuts the range into pieces by lives. Returns the number of pieces.
   std::uint32_t touch(ActionId id, Range range) {
     std::uint32_t pieces = 0;
     if (range.bytes == 0) return 0;
@@ -148,7 +149,8 @@ class GraphBuilder {
     return pieces;
   }
 
-  // Calls f(part, block) for the parts of the range; a null block: of no allocation.
+  // Calls f(part, block) for each part of the range. `block` is null for bytes without an
+  // allocation.
   template <class F>
   void each_life(Range range, F&& f) const {
     std::uint64_t at = range.address;
@@ -191,7 +193,7 @@ class GraphBuilder {
     add(ActionKind::kHandOut, op, host, {}, {}, {});
   }
 
-  // Finds what an allocation of the range takes over from earlier lives of its bytes.
+  // Finds what a new allocation of the range takes over from earlier lives of its bytes.
   std::vector<std::pair<Range, Allocation>> inherited(Range whole) {
     std::vector<std::pair<Range, Allocation>> parts;
     each_life(whole, [&](Range range, const Allocation* old) {
@@ -212,7 +214,8 @@ class GraphBuilder {
     return parts;
   }
 
-  // The pool's own doing, when what it waits for is over: nothing waits for it.
+  // Adds the pool's own action at a free: it runs when all that the pool waits for is over. No
+  // other action waits for it.
   void take_back(const StreamOp& op) {
     const check::Clocks::Actor host = clocks_.thread(op.thread);
     std::vector<std::uint32_t> clock(clocks_.clock(host), clocks_.clock(host) + clocks_.width());
@@ -255,7 +258,7 @@ class GraphBuilder {
         });
   }
 
-  // Returns the life of the whole allocation, wherever in it the range lies.
+  // Records the use for the whole allocation, wherever in it the range lies.
   void record_use(const StreamOp& op) {
     const check::Clocks::Place stream = clocks_.place(clocks_.stream(op.stream));
     const std::uint32_t* const recorded = clocks_.clock(op.event);
@@ -279,7 +282,7 @@ class GraphBuilder {
     check::ClockRows::join(into.data(), from.data(), static_cast<std::uint32_t>(from.size()));
   }
 
-  // Returns what to add to the range's addresses to have it where nothing else is.
+  // Returns an offset that moves the range to addresses where nothing else is.
   std::uint64_t apart(Range range) {
     const std::uint64_t shift = kApart + apart_ - range.address;
     apart_ += range.bytes;

@@ -1,8 +1,8 @@
 // A recording: a copy of a stream of operations, with the names and ranges that they refer to.
 //
-// What the checkers judge in passing can then be looked at again: which ops a hazard was about, and
-// what other orders they allow. A consumer of a machine's operations, or filled by hand from any
-// log (formats/trace.h). Memory grows with the ops: about 200 bytes each.
+// Checkers see each operation once. A recording allows a second look: which ops a hazard is about,
+// and which other orders they allow. It consumes a machine's operations, or is filled from any log
+// (formats/stream_log.h). Memory grows with the ops, by about 200 bytes each.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ namespace ferry::explore {
 class Recording final : public StreamOpConsumer {
  public:
   void operator()(const StreamOp& op) override;
-  // The next op has this number (by default they are counted from 0), as in HappensBefore: hazards
-  // name ops by it. Numbers only grow.
+  // Gives the next op this number, as in HappensBefore: hazards name ops by it. By default ops are
+  // counted from 0. Numbers only grow.
   void number_next(std::uint64_t op) { next_ = op; }
 
   std::size_t size() const { return entries_.size(); }
-  // Its spans and name are valid while nothing is added.
+  // The spans and the name of the result are valid until the next op is added.
   StreamOp operator[](std::size_t i) const;
   std::uint64_t number(std::size_t i) const { return entries_[i].number; }
-  // Returns the place of the op with this number; none where there is no such op.
+  // Returns the index of the op with this number, if there is one.
   std::optional<std::size_t> find(std::uint64_t number) const;
 
  private:

@@ -1,4 +1,4 @@
-// Runs orders and compares what was seen.
+// Implements run_schedule.h: runs orders, and compares what the accesses saw.
 #include "sim/explore/run_schedule.h"
 
 #include <algorithm>
@@ -76,7 +76,7 @@ std::uint64_t Memory::read(std::span<const Piece> pieces, ActionId by) const {
   return hash;
 }
 
-// A copy to the host counts for who reads it: torn or not, at the end it is itself.
+// A copy to the host matters only to its readers. So at the end it counts as itself, torn or not.
 std::uint64_t Memory::left(const Piece& piece) const {
   std::uint64_t hash = 0;
   each(piece, kNoAction, [&](std::uint64_t begin, std::uint64_t end, const Content& content) {
@@ -134,8 +134,8 @@ Outcome run_schedule(const OpGraph& graph, std::span<const ActionId> order) {
 
 Outcome run_in_issue_order(const OpGraph& graph) { return run_schedule(graph, issue_order(graph)); }
 
-// Whether what a copy to the host met is a later write in place by the program: that tears the copy
-// and harms nobody until it is read (happens_before.h).
+// True if the copy to the host met a later in-place write by the program. This tears the copy,
+// which harms nobody until it is read (happens_before.h).
 static bool is_torn(const OpGraph& graph, std::span<const ActionId> order, ActionId copy) {
   const Met met = explain(graph, order, {Evidence::kRead, copy, 0});
   if (met.actual == kNoAction || met.actual < copy) return false;
@@ -169,7 +169,8 @@ std::optional<Difference> compare(const OpGraph& graph, std::span<const ActionId
   return unread;
 }
 
-// Returns what the action meets in the order: the bytes that it reads, then those that it replaces.
+// Returns what the action meets in this order: first the bytes that it reads, then those that it
+// replaces.
 static std::vector<Sight> met_by(const OpGraph& graph, std::span<const ActionId> order,
                                  ActionId action) {
   Memory memory(graph, order);
@@ -194,8 +195,8 @@ static std::vector<Sight> left_at(const OpGraph& graph, std::span<const ActionId
   return sights;
 }
 
-// The first bytes of which `differ` says that they do. Both cover the same bytes in the same order,
-// each cut in its own way.
+// Returns the first bytes for which `differ` is true. Both lists cover the same bytes in the same
+// order, but may be cut differently.
 template <class F>
 static std::optional<Met> first_difference(const std::vector<Sight>& expected,
                                            const std::vector<Sight>& actual, F&& differ) {

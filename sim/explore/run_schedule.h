@@ -1,16 +1,17 @@
-// Works out what a recording's actions see when they run in some order: symbolic contents, no time.
+// Computes what the actions of a recording see when they run in some order. Contents are symbolic;
+// there is no time.
 //
-// Contents are as in checkers/values.h, hashes of what was read, with one difference: every write
-// of every op makes values of its own, copies too, so that an access that meets another op's write
-// than it should always sees another value. Equal bytes by different ways count as different: the
-// program asked for one of the two.
+// Contents are hashes of what was read, as in sim/check/values.h, with one difference: each write
+// of each op makes its own values, also that of a copy. So an access that meets another op's write
+// than it should always sees another value. Equal bytes from different ops count as different,
+// because the program asked for one of them.
 //
-// Alloc and free do nothing to bytes. What is left of an earlier life is undefined, for whoever
-// uses the bytes in their new life: all alike, whatever it is, and whether the pool handed out this
-// block or another. So an order is wrong only when somebody meets what was written in this life, or
-// after it began, by another op than in issue order.
+// Alloc and free do not change bytes. Bytes that are left from an earlier life are undefined in the
+// new life, and all undefined bytes are equal, whichever block the pool handed out. So an order is
+// wrong only if an access meets another op's write than in issue order, and that write is of this
+// life or came after its beginning.
 //
-// Compared with issue order, an order may show that
+// Compared with issue order, an order may show one of these:
 //   kRead         an access sees another value;
 //   kLeft         memory that is still allocated at the end has another value;
 //   kUnread       a write replaced other contents than it should, and nobody reads either; or the
@@ -30,7 +31,7 @@ namespace ferry::explore {
 
 enum class Evidence : std::uint8_t { kRead, kLeft, kUnread };
 
-// The bytes that an access met, and the action that wrote them; kNoAction: they are undefined.
+// Bytes that an access met, and the action that wrote them; kNoAction: they are undefined.
 struct Sight {
   Range range;
   ActionId writer = kNoAction;
@@ -38,25 +39,25 @@ struct Sight {
   bool operator==(const Sight&) const = default;
 };
 
-// A device's and the host's memory, while one order runs.
+// The memory of the device and the host while one order runs.
 class Memory {
  public:
-  // `order`: of all actions; where the pools hand lives out depends on it.
+  // `order` has all actions: it decides where the pools hand lives out.
   Memory(const OpGraph& graph, std::span<const ActionId> order);
 
   void run(ActionId action);
-  // Return what the action would read, and what it would replace, if it ran now.
+  // These return what the action would read, and what it would replace, if it ran now.
   std::uint64_t read(ActionId action) const { return read(graph_->reads(action), action); }
   std::uint64_t replaced(ActionId action) const { return read(graph_->writes(action), action); }
   std::uint64_t left(const Piece& piece) const;
-  // Pieces, as the action meets them; kNoAction: as they are at the end.
+  // Returns the pieces as the action would meet them; kNoAction: as they are at the end.
   std::vector<Sight> look(std::span<const Piece> pieces, ActionId by) const;
 
  private:
   struct Content {
     std::uint64_t value = 0;  // 0: undefined
     ActionId writer = kNoAction;
-    ActionId gone = 0;  // taken back by it: for those issued before, nothing is there
+    ActionId gone = 0;  // freed by this action: for actions issued before it, the contents are lost
     bool operator==(const Content&) const = default;
   };
   template <class F>
@@ -65,7 +66,7 @@ class Memory {
 
   const OpGraph* graph_;
   std::vector<std::uint64_t> shift_;   // by life
-  std::vector<std::uint64_t> staged_;  // by action: what the host read for the one that follows
+  std::vector<std::uint64_t> staged_;  // by action: what the host read just before it
   check::IntervalMap<Content> contents_;
 };
 
@@ -78,24 +79,25 @@ struct Outcome {
 Outcome run_schedule(const OpGraph& graph, std::span<const ActionId> order);
 Outcome run_in_issue_order(const OpGraph& graph);
 
-// Finds the strongest evidence that the outcomes differ, and the first place in `order` with it.
+// How two outcomes differ: the strongest evidence, and the first place in the order with it.
 struct Difference {
   Evidence evidence = Evidence::kRead;
-  ActionId action = kNoAction;  // kRead, kUnread: whose access
-  std::size_t left = 0;         // kLeft: which of OpGraph::left()
+  ActionId action = kNoAction;  // kRead, kUnread: the action whose access differs
+  std::size_t left = 0;         // kLeft: an index of OpGraph::left()
 };
+// Returns nothing if the outcomes are equal.
 std::optional<Difference> compare(const OpGraph& graph, std::span<const ActionId> order,
                                   const Outcome& reference, const Outcome& outcome);
 
-// Says what the differing place met in issue order, and what in `order`, on the first such bytes.
-// The writer may be the same, if it saw another value itself.
+// The first bytes that differ, and who wrote them in issue order and in the other order. The writer
+// may be the same, if it saw another value itself.
 struct Met {
   Range range;
   ActionId expected = kNoAction, actual = kNoAction;
 };
 Met explain(const OpGraph& graph, std::span<const ActionId> order, const Difference& difference);
 
-// Whether on some of these bytes the action meets, in `order`, another op's write than in issue
+// True if, on some of these bytes, the action meets another op's write in `order` than in issue
 // order.
 bool meets_another(const OpGraph& graph, std::span<const ActionId> order, ActionId action,
                    Range range);

@@ -1,4 +1,4 @@
-// Turns delays into orders and back, and writes them as text.
+// Implements schedule.h: turns delays into orders and back, and writes them as text.
 #include "sim/explore/schedule.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 namespace ferry::explore {
-// Finds the smallest order, as numbers compare, that the graph and the delays allow.
+// Finds the lexicographically smallest order that the graph and the delays allow.
 std::vector<ActionId> order_of(const OpGraph& graph, const Schedule& schedule) {
   std::vector<std::vector<ActionId>> next(graph.size());
   std::vector<std::uint32_t> missing(graph.size(), 0);
@@ -39,7 +39,7 @@ std::vector<ActionId> order_of(const OpGraph& graph, const Schedule& schedule) {
     throw std::invalid_argument("#" + name_of(graph, delay.late) + " cannot wait for #" +
                                 name_of(graph, delay.until) + ", which comes after it");
   }
-  throw std::logic_error("a graph with a circle");
+  throw std::logic_error("the graph has a cycle");
 }
 
 std::vector<ActionId> draw_order(const OpGraph& graph, choices::Choices& choices) {
@@ -72,10 +72,10 @@ std::vector<ActionId> draw_order(const OpGraph& graph, choices::Choices& choices
   return order;
 }
 
-// For each action, finds the last of those that were issued later and ran before it.
+// For each action, finds the last one that ran before it although it was issued later.
 Schedule schedule_of(const std::vector<ActionId>& order) {
   Schedule schedule;
-  std::vector<ActionId> peaks;  // so far, those larger than all behind them: they only fall
+  std::vector<ActionId> peaks;  // actions so far that are larger than all after them, so they fall
   for (const ActionId id : order) {
     while (!peaks.empty() && peaks.back() < id) peaks.pop_back();
     if (!peaks.empty()) schedule.push_back({id, peaks.back()});

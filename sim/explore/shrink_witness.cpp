@@ -1,4 +1,4 @@
-// Takes delays out by ddmin, then shortens those that are left.
+// Implements shrink_witness.h: removes delays by ddmin, then shortens those that are left.
 #include "sim/explore/shrink_witness.h"
 
 #include <algorithm>
@@ -21,13 +21,13 @@ class Shrinking {
     do {
       size = best_.schedule.size();
       for (std::size_t i = 0; i < size; ++i) shorten(i);
-      take_out();  // another delay may be good for this, now
+      take_out();  // now other delays may not be needed
     } while (best_.schedule.size() < size);
     return {best_, runs_};
   }
 
  private:
-  // Returns whether the schedule still fails; then it becomes the best.
+  // Returns true if the schedule still fails. It then becomes the best one.
   bool try_one(const Schedule& schedule) {
     if (runs_ == runs_max_) return false;
     std::vector<ActionId> order;
@@ -43,7 +43,7 @@ class Shrinking {
     return true;
   }
 
-  void take_out() {  // (each try that fails is kept)
+  void take_out() {  // try_one() keeps each schedule that still fails
     choices::ddmin(best_.schedule, [this](const Schedule& some) { return try_one(some); });
   }
 

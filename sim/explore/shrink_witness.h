@@ -1,8 +1,9 @@
 // Makes a schedule that shows a wrong value smaller: fewer delays, then shorter ones.
 //
-// Delays are taken out by delta debugging (Zeller, Hildebrandt 2002: ddmin) until none can be
-// spared. Then each one is shortened: as late an action as will do, waiting for as early a one. So
-// what is left is as close to issue order as single changes get it. Every candidate is run.
+// Delta debugging (Zeller, Hildebrandt 2002: ddmin) removes delays until all that are left are
+// needed. Then each delay is shortened: the latest action that will do waits for the earliest one
+// that will do. So the result is as close to issue order as single changes can get. Every candidate
+// is run.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@ struct Shrunk {
   std::size_t runs = 0;
 };
 
-// The evidence stays as strong as the witness's. Ends after so many runs, with what it has then.
+// The evidence stays at least as strong as the witness's. After `runs_max` runs, the best schedule
+// so far is returned.
 Shrunk shrink_witness(const Explorer& explorer, const Witness& witness,
                       std::size_t runs_max = 2000);
 

@@ -1,5 +1,5 @@
-// The building blocks of the schedulers: copies to pinned memory and back, without any edge. Each
-// scheduler adds its own edges, and forgets some.
+// Building blocks of published schedulers: copies to pinned memory and back, without any ordering.
+// Each scheduler adds its own order, and forgets some of it.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ inline std::int64_t bytes_of(const sim::Tensor& tensor) { return tensor->layout.
 inline sim::HostBuffer pinned(sim::SimDevice& device, std::int64_t bytes) {
   return device.allocate_host(Step::kHostAllocate, bytes, HostMemory::kPinned);
 }
-// The buffer with only its first bytes in use; it still owns all of them.
+// Returns the buffer with only its first bytes in use. It still owns all of them.
 inline sim::HostBuffer first_bytes(const sim::HostBuffer& buffer, std::int64_t bytes) {
   sim::HostBuffer part(*buffer.block, buffer.pageable);
   part.block->requested_bytes = bytes;
   return part;
 }
 
-// A dense copy of a view with gaps, as clone() and contiguous() make it.
+// Returns a dense copy of a view with gaps, as clone() and contiguous() make it.
 inline sim::Tensor gathered(sim::SimDevice& device, const sim::Tensor& tensor, StreamId stream) {
   sim::Machine& machine = *tensor->storage->machine;
   const Layout& view = tensor->layout.window->layout;
@@ -63,7 +63,7 @@ inline HostCopy offload(sim::SimDevice& device, const sim::Tensor& tensor, Strea
   return offload_to(device, tensor, pinned(device, bytes_of(tensor)), stream);
 }
 
-// Copies on `stream` into a block of the pool of `pool`.
+// Copies on `stream`, into a block of the pool of stream `pool`.
 inline sim::Tensor reload(sim::SimDevice& device, const HostCopy& copy, StreamId pool,
                           StreamId stream) {
   const Extent extent = copy.layout.extent();
@@ -72,13 +72,14 @@ inline sim::Tensor reload(sim::SimDevice& device, const HostCopy& copy, StreamId
   return device.restore(target, copy.layout, extent.begin, copy.version);
 }
 
-// Work given to `after` from now on follows the work that `before` was given so far: an event on
-// `before`, a wait on `after`.
+// Orders all later work on `after` behind the work that `before` has now: records an event on
+// `before`, and waits for it on `after`.
 inline void order(sim::SimDevice& device, Step event, StreamId before, Step wait, StreamId after) {
   device.wait(wait, after, device.record(event, before));
 }
 
-// Returns it to a pool that waits for copies under way on `stream`, like PyTorch's pinned pool.
+// Returns the buffer to a pool that waits for the current copies on `stream`, like PyTorch's pinned
+// pool.
 inline void give_back(sim::SimDevice& device, sim::HostBuffer& buffer, StreamId stream) {
   const sim::EventHandle event = device.record(Step::kReloaded, stream);
   device.release_host(Step::kHostReturn, std::move(buffer), {&event, 1});

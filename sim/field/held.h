@@ -1,4 +1,4 @@
-// The bytes of the storages that somebody holds: each counts once, however often it is held.
+// Counts the bytes of storages that are held. A storage counts once, however often it is held.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class Held {
     bytes_ -= storage->bytes;
     holds_.erase(held);
   }
-  // The peak is what is held now.
+  // Restarts the peak at the bytes that are held now.
   void reset_peak() { peak_bytes_ = bytes_; }
   std::int64_t peak_bytes() const { return peak_bytes_; }
 

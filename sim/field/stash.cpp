@@ -1,10 +1,12 @@
+// Implements stash.h. The drawing shows one pack and one unpack on the two streams.
+//
 //   pack     s0 ──● ── …            unpack   s0         ┌─ node reads d ──● ── …
 //   s1            └─ D2H(x) ──●              s1  H2D(d)─┘                 └─ d's block is free
 //                     x is kept until s0 has            one node later, or by record_stream
 //                     waited, five packs later          where d outlives the node
 //
-// Saved tensors are numbered; a number is good for one unpack. One copy stream serves both
-// directions, and what comes back is allocated in its pool.
+// Saved tensors are numbered, and each number can be unpacked once. One copy stream serves both
+// directions, and reloaded tensors are allocated in its pool.
 #include "sim/field/stash.h"
 
 #include <algorithm>
@@ -61,11 +63,11 @@ class Stash {
   }
 
  private:
-  using Key = std::pair<std::uint64_t, DType>;  // an address, and what lies there
+  using Key = std::pair<std::uint64_t, DType>;  // address and type of a tensor
   struct Tracked {
-    sim::Tensor kept;  // none: it was offloaded
+    sim::Tensor kept;  // null if it was offloaded
     HostCopy copy;
-    std::optional<Key> key;  // of a storage that was on its way, and stays
+    std::optional<Key> key;  // if its storage was already on its way: so it stays
   };
   struct Stashed {
     sim::Tensor tensor;
@@ -87,7 +89,7 @@ class Stash {
     return policy_.compute == StashPolicy::Compute::kFirst ? first_stream_
                                                            : device_.current_stream();
   }
-  // The stream that waits before a source is dropped.
+  // Returns the stream that waits before a source is dropped.
   StreamId dropping(const sim::Tensor& source) {
     const auto owner = device_.owner(source->storage);
     return policy_.compute == StashPolicy::Compute::kOwner && owner ? *owner : s0();
@@ -126,7 +128,7 @@ class Stash {
     return id;
   }
 
-  // A broadcast view is not: of that the storage moves.
+  // True if the tensor is cloned before its copy. A broadcast view is not: its storage moves.
   static bool is_cloned(const Layout& layout) {
     const bool broadcast =
         std::find(layout.strides.begin(), layout.strides.end(), 0) != layout.strides.end();
@@ -162,7 +164,7 @@ class Stash {
     forget(oldest->second.key, oldest->first);
     unstash(oldest);
   }
-  // The key is of the last number that was given for the storage, and goes with it.
+  // Forgets a key together with the last number that was given for its storage.
   void forget(const std::optional<Key>& key, Id id) {
     if (!key || policy_.share != StashPolicy::Share::kForgotten) return;
     const auto known = keys_.find(*key);
@@ -197,7 +199,8 @@ class Stash {
     }
     const auto restored = restored_.find(id);
     const long uses = restored == restored_.end() ? 0 : device_.use_count(tensor->storage);
-    // A node that unpacked nothing that moved ends unseen, and nothing is let go at its end.
+    // If a node unpacks only tensors that did not move, nothing sees its end, and nothing is
+    // released.
     if (moved) autograd_.after_node([this, id, uses] { after_node(id, uses); });
     return device_.detach(tensor);
   }
@@ -226,15 +229,15 @@ class Stash {
     return tensor;
   }
 
-  // Stands for as_strided with the view's offset, on a copy that begins with the view.
+  // Stands for as_strided with the view's offset. It fails on a copy that begins at the view.
   void check_offset(const Layout& layout) const {
     if (policy_.drops_offset || layout.offset == 0) return;
     if (layout.strides != contiguous_strides(layout.shape)) return;  // copied at its offset
     throw std::runtime_error("as_strided: out of bounds for a storage of the view's size");
   }
 
-  // The node has run; records if what it unpacked lives on, and where it escaped to. `uses`: the
-  // restored storage's use count when it was unpacked; 0: none was restored.
+  // Called when the node has run. Records an event, or a use if the unpacked tensor outlives the
+  // node. `uses`: the restored storage's use count when it was unpacked; 0: nothing was restored.
   void after_node(Id id, long uses) {
     const auto restored = restored_.find(id);
     if (uses > 0 && restored != restored_.end()) {
@@ -308,13 +311,13 @@ class Stash {
   Id next_id_ = 0;
   std::map<Id, Tracked> tracker_;
   std::map<Id, Stashed> stash_;
-  Held waiting_, kept_;     // of the stash's sources, and of what stays though it could move
-  std::map<Key, Id> keys_;  // of storages on their way, and of those that stay
+  Held waiting_, kept_;     // sources in the stash; tensors that stay though they could move
+  std::map<Key, Id> keys_;  // for storages on their way, and those that stay
   std::map<Id, sim::Tensor> restored_;
   std::map<Id, sim::EventHandle> events_;  // recorded after nodes that used restored tensors
   bool next_is_first_ = true;
   bool next_unpack_is_first_ = false;
-  GraphTaskId task_ = GraphTaskId::kNone;  // the task taken for the backward
+  GraphTaskId task_ = GraphTaskId::kNone;  // the task that counts as the backward
   NodeId node_ = NodeId::kNone;
   std::vector<Id> before_;  // numbers that earlier nodes unpacked
 };

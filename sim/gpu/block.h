@@ -1,8 +1,8 @@
 // A piece of a segment of the caching allocator.
 //
-// Belongs to its pool (sim/gpu/device_pool.h); to the pool's users it is valid from allocate() to
-// free(). Pieces tile their segment. One of an expandable segment may be unmapped: addresses
-// without memory, which are nobody's.
+// A block belongs to its pool (sim/gpu/device_pool.h). For users of the pool it is valid from
+// allocate() to free(). Blocks tile their segment. In an expandable segment a block may be
+// unmapped: it has addresses but no memory, and nobody uses it.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace ferry::sim {
 
-// One cudaMalloc, or the addresses that an expandable segment has reserved.
+// The memory of one cudaMalloc, or the addresses that an expandable segment has reserved.
 struct Segment {
   std::uint64_t address = 0;
   std::int64_t bytes = 0;
   StreamId stream{};
-  bool small = false;       // of the pool for requests up to 1 MiB
+  bool small = false;       // in the pool for requests up to 1 MiB
   bool expandable = false;  // its memory is mapped piece by piece
-  std::int64_t number = 0;  // of the pool's, in the order in which they were made
+  std::int64_t number = 0;  // number in its pool, in the order of creation
 };
 
 class Block {
  public:
   std::uint64_t address() const { return address_; }
-  std::int64_t bytes() const { return bytes_; }  // rounded, with any unsplit rest
+  std::int64_t bytes() const { return bytes_; }  // rounded up, with a rest that was not split off
   std::int64_t requested_bytes() const { return requested_; }
   StreamId stream() const { return segment_->stream; }
   const Segment& segment() const { return *segment_; }
@@ -42,12 +42,12 @@ class Block {
   const Segment* segment_ = nullptr;
   std::uint64_t address_ = 0;
   std::int64_t bytes_ = 0;
-  std::int64_t requested_ = 0;  // kept when it is freed, as PyTorch does
+  std::int64_t requested_ = 0;  // stays after a free, as in PyTorch
   bool allocated_ = false;
   bool mapped_ = true;
-  std::uint32_t pending_ = 0;  // the number of events that hold it back
-  std::int64_t searches_ = 0;  // of its pool, when it was put there
-  std::int64_t rank_ = 0;      // among free blocks of its size: the lowest is taken
+  std::uint32_t pending_ = 0;  // number of events that delay its reuse
+  std::int64_t searches_ = 0;  // the count of searches of its list when it was put there
+  std::int64_t rank_ = 0;      // of free blocks of one size, the lowest rank is taken
   Block* before_ = nullptr;    // its neighbours within the segment
   Block* after_ = nullptr;
   std::vector<StreamId> uses_;  // other streams that use it

@@ -1,5 +1,5 @@
-// A simulated GPU as the core's Device (shared/seam/device.h): a handle on one device of a Machine.
-// It also has the calls that a pipeline over several devices needs.
+// The simulated GPU as the core's Device (shared/seam/device.h): a handle on one device of a
+// Machine, which must outlive it. It also has the calls that a pipeline over several devices needs.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace ferry::sim {
 
-// Host bytes. Their owner returns them by release_host.
+// Host memory. Its owner returns it with release_host().
 struct HostBuffer {
   std::optional<HostBlock> block;
   bool pageable = false;
@@ -117,8 +117,9 @@ class SimDevice {
                    host.pageable);
   }
 
-  // Copies to device `to`, on its stream `stream` and from that stream's pool. Only the bytes that
-  // the tensor covers are copied; they fill a storage. On the same device nothing is copied.
+  // Copies to device `to`, on its stream `stream`, into a block of that stream's pool. Only the
+  // bytes that the tensor covers are copied; they fill a storage. On the same device nothing is
+  // copied.
   Tensor transfer(Step step, const Tensor& tensor, SimDevice& to, Stream stream) {
     if (to.machine_ == machine_ && to.device_ == device_) return detach(tensor);
     TensorLayout layout = tensor->layout;
@@ -131,8 +132,8 @@ class SimDevice {
     return copy;
   }
 
-  // Beyond the seam, for published schedulers (sim/field): a copy of the bytes that the tensor
-  // covers, made on `stream`, in its pool.
+  // Not part of the seam: published schedulers (sim/field) use it. Copies the bytes that the tensor
+  // covers, on `stream`, into a block of its pool.
   Tensor clone(const Tensor& tensor, Stream stream) {
     TensorLayout layout = tensor->layout;
     layout.shift += layout.extent().begin;
@@ -167,7 +168,7 @@ class SimDevice {
   bool on_device(const Tensor& tensor) {
     return tensor->storage->machine == machine_ && tensor->storage->device == device_;
   }
-  // Replaying asks for it (shared/replay/recording.h).
+  // Replay needs this (shared/replay/recording.h).
   static bool plain(const Tensor&) { return true; }
   static bool dense(const Tensor& tensor) { return is_dense(tensor->layout.window->layout); }
   Layout layout(const Tensor& tensor) { return tensor->layout; }

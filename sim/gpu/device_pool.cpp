@@ -1,3 +1,5 @@
+// Implements device_pool.h: allocation, free, and the split and merge of blocks. Expandable
+// segments, the release of memory and snapshots are in device_pool_*.cpp.
 #include "sim/gpu/device_pool.h"
 
 #include <algorithm>
@@ -12,7 +14,7 @@ namespace ferry::sim {
 namespace {
 
 constexpr std::uint64_t kReservations = std::uint64_t{1} << 57;  // above every device's segments
-constexpr int kReservationBits = 47;                             // of each device
+constexpr int kReservationBits = 47;                             // for each device
 static_assert(limits::kStorageBytes < std::int64_t{1} << kDeviceAddressBits);
 
 std::int64_t part_of(double fraction, std::int64_t bytes) {
@@ -75,7 +77,7 @@ Block* DevicePool::allocate(std::int64_t bytes, StreamId stream) {
   }
   if (splits(block, size)) {
     Block* rest = split(block, size);
-    std::swap(block->rank_, rest->rank_);  // the rest is the older one to PyTorch
+    std::swap(block->rank_, rest->rank_);  // to PyTorch, the rest is the older block
     free_blocks_of(block).put(rest);
   }
   block->allocated_ = true;
@@ -120,7 +122,7 @@ bool DevicePool::has_room(std::int64_t bytes) const {
          stats_.reserved_bytes.current + bytes <= options_.total_bytes - options_.context_bytes;
 }
 
-// Null: the device has no room for it, or the fraction does not allow it.
+// Returns null if the device has no room for a segment, or the memory fraction does not allow it.
 Block* DevicePool::make_segment(std::int64_t rounded, StreamId stream) {
   const std::int64_t bytes = segment_bytes(rounded);
   if (allowed_bytes_ && stats_.reserved_bytes.current + bytes > *allowed_bytes_) return nullptr;
@@ -159,12 +161,13 @@ std::uint64_t DevicePool::reserve_addresses(std::int64_t bytes) {
 void DevicePool::refuse_addresses(const std::string& most, std::int64_t bytes, std::uint64_t had) {
   ++stats_.num_ooms;
   throw LimitReached("the simulated GPU " + std::to_string(device_) +
-                     " has no addresses left: a run has segments of " + most +
-                     " in all, and this one needs " + std::to_string(bytes) +
-                     " bytes more than the " + std::to_string(had) + " that it had");
+                     " has no addresses left: expected segments of at most " + most +
+                     " in a run; they have " + std::to_string(had) + " bytes, and this one needs " +
+                     std::to_string(bytes) + " more");
 }
 
-// A large block keeps a small rest; one that is not split at all keeps any.
+// True if the rest of the block is split off. A block of the large pool keeps a small rest. With
+// max_split_size, a request of at least this size keeps all of its block.
 bool DevicePool::splits(const Block* block, std::int64_t bytes) const {
   const std::int64_t rest = block->bytes_ - bytes;
   if (block->segment().small || options_.conf.expandable_segments) return rest >= kMinBlock;
@@ -172,7 +175,7 @@ bool DevicePool::splits(const Block* block, std::int64_t bytes) const {
   return (!most || bytes < *most) && rest > kSmallSize;
 }
 
-// The block keeps the low addresses.
+// Splits off the end of the block and returns it. The block keeps the low addresses.
 Block* DevicePool::split(Block* block, std::int64_t bytes) {
   Block* tail = new_block(block->segment_, block->address_ + static_cast<std::uint64_t>(bytes),
                           block->bytes_ - bytes);
@@ -237,7 +240,7 @@ void DevicePool::merge(Block* block, Block* neighbour) {
   delete_block(neighbour);
 }
 
-// Polls each stream's oldest first; an unfinished one holds back those behind it in its stream.
+// Polls the oldest free of each stream first. An unfinished one holds back those behind it.
 void DevicePool::poll() {
   for (auto& [stream, queue] : deferred_) {
     while (!queue.empty() && events_.done(queue.front().token)) {

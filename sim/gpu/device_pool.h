@@ -1,24 +1,27 @@
 // PyTorch's caching allocator: blocks of one device's memory, per stream, split and merged.
 //
-// Models c10/cuda/CUDACachingAllocator.cpp (2.10 to 2.15) with its options (formats/alloc_conf.h):
-// sizes in multiples of 512 bytes, or rounded up to parts of powers of two; requests up to 1 MiB
-// from 2 MiB segments, below 10 MiB from 20 MiB segments, larger ones from segments of their own in
-// 2 MiB steps; best fit, ties by EqualBlocks; a freed block serves its own stream only. A block in
-// use on other streams stays active when freed, until a query at a later allocation finds these
-// streams past the free. With expandable segments (device_pool_expandable.cpp) a stream has one
-// segment a pool, whose memory is mapped as it grows. Where memory is short
-// (device_pool_release.cpp): what is old is collected, large blocks are given back; then it waits
-// for all blocks that are in use elsewhere, gives every whole free segment back, and tries once
-// more.
+// It models c10/cuda/CUDACachingAllocator.cpp (2.10 to 2.15) with its options
+// (formats/alloc_conf.h):
+// * Sizes are multiples of 512 bytes, or are rounded up to parts of powers of two.
+// * Requests up to 1 MiB come from 2 MiB segments, those below 10 MiB from 20 MiB segments, and
+//   larger ones from segments of their own in 2 MiB steps.
+// * The best fit is taken, with ties by EqualBlocks. A freed block serves only its own stream.
+// * A freed block that other streams use stays active until a query at a later allocation finds
+//   these streams past the free.
+// * With expandable segments (device_pool_expandable.cpp) a stream has one segment in each pool,
+//   whose memory is mapped as it grows.
+// * If memory is short (device_pool_release.cpp), old segments are collected and large blocks are
+//   given back. Then the pool waits for all blocks in use elsewhere, gives back every whole free
+//   segment, and tries once more.
 //
-// Invariants: blocks tile their segments; of two neighbours never both are free; reserved bytes are
-// the segments'; no decision looks at a pointer (order is stream, size, rank, address). Addresses
-// are numbers from (device + 1) << 44, which segments take from the top down
-// (formats/segment_addresses.h), those of expandable segments from 1 << 57, upwards. None is used
-// again by another segment.
+// Invariants: blocks tile their segments; two neighbours are never both free; reserved bytes are
+// the bytes of the segments; no decision depends on a pointer (the order is stream, size, rank,
+// address). Addresses are numbers from (device + 1) << 44, which segments take from the top down
+// (formats/segment_addresses.h). Expandable segments take theirs from 1 << 57 upwards. No address
+// is used again by another segment.
 //
-// tests/vgpu/allocator holds it against PyTorch's own, operation by operation. The time that
-// calls of the driver take is the machine's matter. Not modelled: private pools, CUDA graphs.
+// tests/vgpu/allocator compares it with PyTorch's own, operation by operation. The machine adds the
+// time of driver calls. Not modelled: private pools, CUDA graphs.
 #pragma once
 
 #include <cstdint>
@@ -42,26 +45,26 @@
 namespace ferry::sim {
 
 struct DevicePoolOptions {
-  std::int64_t total_bytes = 0;    // the device's, as PyTorch reports them; 0: unlimited
-  std::int64_t context_bytes = 0;  // of these, what no segment gets
+  std::int64_t total_bytes = 0;    // the device's memory as PyTorch reports it; 0: unlimited
+  std::int64_t context_bytes = 0;  // of these, bytes that no segment gets
   AllocConf conf;
-  // For a replay of what another device did; none: as total_bytes and conf say.
-  std::function<bool(std::int64_t)> has_room = nullptr;  // whether it has so many more bytes
-  std::function<std::uint64_t()> place = nullptr;  // of the next segment; 0: as if there was none
+  // For a replay of another device's run. If these are null, total_bytes and conf decide.
+  std::function<bool(std::int64_t)> has_room = nullptr;  // true if so many more bytes fit
+  std::function<std::uint64_t()> place = nullptr;  // address of the next segment; 0: free choice
 };
 
 struct DevicePoolStats {
   Gauge allocated_bytes;  // drops at free()
   Gauge active_bytes;     // drops when the block is free for reuse
-  Gauge requested_bytes;  // the requested bytes of active_bytes
-  Gauge reserved_bytes;   // bytes of segments; of expandable ones, those that are mapped
+  Gauge requested_bytes;  // the requested part of active_bytes
+  Gauge reserved_bytes;   // bytes of segments; of expandable ones, the mapped bytes
   Gauge deferred_bytes;   // active, and freed: other streams may still use them
   std::int64_t num_alloc_retries = 0;
   std::int64_t num_ooms = 0;
-  std::int64_t num_sync_all_streams = 0;  // waits for all that is in use elsewhere
-  std::int64_t num_device_alloc = 0;      // calls that got memory from the device: or mapped it
+  std::int64_t num_sync_all_streams = 0;  // waits for all blocks in use elsewhere
+  std::int64_t num_device_alloc = 0;      // calls that allocated device memory, or mapped it
   std::int64_t num_device_free = 0;
-  DriverCalls driver;  // the same by kind, with their sizes
+  DriverCalls driver;  // these calls by kind, with their sizes
 };
 
 class DevicePool {
@@ -73,11 +76,11 @@ class DevicePool {
       : DevicePool(device, DevicePoolOptions{.total_bytes = capacity_bytes, .conf = {}}, events) {}
   DevicePool(const DevicePool&) = delete;
   DevicePool& operator=(const DevicePool&) = delete;
-  ~DevicePool();  // drops the tokens that are still out
+  ~DevicePool();  // drops the tokens that it still has
 
-  // Null for 0 bytes, since such a tensor never reaches PyTorch's allocator. Throws OutOfMemory,
-  // and LimitReached if the segments of the run exceed 16 TiB in all, or the addresses that
-  // expandable ones reserve 128 TiB.
+  // Returns null for 0 bytes, because such a tensor never reaches PyTorch's allocator. Throws
+  // OutOfMemory. Throws LimitReached if the segments of the run exceed 16 TiB in all, or the
+  // addresses that expandable ones reserve 128 TiB.
   Block* allocate(std::int64_t bytes, StreamId stream);
   [[noreturn]] void refuse(std::int64_t bytes);    // fails as if memory was full
   void free(Block* block);                         // null is allowed
@@ -87,20 +90,21 @@ class DevicePool {
   const DevicePoolOptions& options() const { return options_; }
   const DevicePoolStats& stats() const { return stats_; }
   void reset_peaks();
-  std::int64_t segments() const { return segments_in_use_; }  // with expandable ones
+  std::int64_t segments() const { return segments_in_use_; }  // also expandable ones
   std::int64_t free_blocks() const;                           // including whole segments
 
-  // Tells what it does from now on; not owned, null: nobody.
+  // From now on, reports what it does to `trace`, which is not owned; null: to nobody.
   void trace_to(PoolTrace* trace) { trace_ = trace; }
-  // Its segments as PyTorch's snapshot lists them: by address, each mapped part of an expandable
-  // segment as one.
+  // Returns its segments as PyTorch's snapshot lists them: by address, with each mapped part of an
+  // expandable segment as one.
   std::vector<MemorySegment> snapshot() const;
-  // Whether allocate() would ask nothing of the device.
+  // True if allocate() would request nothing from the device.
   bool would_reuse(std::int64_t bytes, StreamId stream) const;
-  // What it would give back first for want of memory because it is never split; null: nothing.
+  // Returns the first block that the pool would give back for lack of memory, because it is never
+  // split; null: none.
   const Block* would_release(std::int64_t bytes, StreamId stream) const;
-  // A segment as it was: for a pool that goes on where another one was. Its blocks are in order and
-  // fill it; of two neighbours not both are free. Returns those that are not free, in order.
+  // Adds a segment as it was, for a pool that continues the work of another. Its blocks must be in
+  // order and fill it, without two free neighbours. Returns the blocks that are not free, in order.
   std::vector<Block*> adopt(const MemorySegment& segment);
 
  private:
@@ -125,7 +129,7 @@ class DevicePool {
   [[noreturn]] void refuse_addresses(const std::string& most, std::int64_t bytes,
                                      std::uint64_t had);
   bool splits(const Block* block, std::int64_t bytes) const;
-  Block* split(Block* block, std::int64_t bytes);  // the rest, which is nowhere yet
+  Block* split(Block* block, std::int64_t bytes);  // returns the rest, which is in no list yet
   void free_now(Block* block);
   void merge(Block* block, Block* neighbour);
   void poll();
@@ -139,7 +143,7 @@ class DevicePool {
   bool map(Block* block, std::int64_t bytes);
   void unmap(Block* block);
 
-  // Giving back (device_pool_release.cpp).
+  // Release of memory (device_pool_release.cpp).
   void collect_garbage();
   std::vector<Block*> oversize_for(std::int64_t rounded, StreamId stream) const;
   bool release_oversize(std::int64_t rounded, StreamId stream);
@@ -155,13 +159,13 @@ class DevicePool {
 
   std::uint32_t device_;
   DevicePoolOptions options_;
-  std::optional<std::int64_t> allowed_bytes_;  // by the fraction
+  std::optional<std::int64_t> allowed_bytes_;  // by the memory fraction
   PoolEvents& events_;
   PoolTrace* trace_ = nullptr;
   SegmentAddresses addresses_;
   std::uint64_t next_reservation_;
   std::int64_t segments_in_use_ = 0;
-  std::int64_t made_ = 0;  // segments, or with EqualBlocks::kOldestBlock blocks as well
+  std::int64_t made_ = 0;  // segments made; with EqualBlocks::kOldestBlock, blocks too
   FreeBlocks small_, large_;
   std::map<StreamId, std::deque<Deferred>> deferred_;  // by the stream that still uses the block
   std::int64_t deferred_count_ = 0;

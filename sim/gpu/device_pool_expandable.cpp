@@ -1,8 +1,8 @@
-// Expandable segments: addresses for an eighth more than the device's memory, reserved once for a
-// stream and a pool, whose memory is mapped in pages as requests come and unmapped where memory is
-// short. Models find_expandable_block, map_block, unmap_block and try_allocate_expandable_block of
-// c10/cuda/CUDACachingAllocator.cpp (2.11). A page is a segment of the pool: 2 MiB of the small
-// one, large_segment_size_mb of the other.
+// Expandable segments. Each stream and pool reserves addresses once, for an eighth more than the
+// device's memory. Memory is mapped in pages as requests come, and unmapped when memory is short.
+// Models find_expandable_block, map_block, unmap_block and try_allocate_expandable_block of
+// c10/cuda/CUDACachingAllocator.cpp (2.11). A page is as large as a segment of the pool: 2 MiB in
+// the small one, large_segment_size_mb in the other.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,7 @@
 namespace ferry::sim {
 namespace {
 
-// Of a device whose memory is unlimited: so much for each stream, or for one request.
+// Addresses that are reserved if the device's memory is unlimited (more for a larger request).
 constexpr std::int64_t kUnlimitedReservation = std::int64_t{1} << 39;
 
 }  // namespace
@@ -21,14 +21,14 @@ std::int64_t DevicePool::page_bytes(bool small) const {
   return small ? kSmallSegment : options_.conf.large_segment_bytes;
 }
 
-// Null: the device has no memory for all of it. What was mapped by then stays mapped.
+// Returns null if the device has no memory for all of it. What was mapped until then stays mapped.
 Block* DevicePool::grow(std::int64_t rounded, StreamId stream) {
   Block* block = find_growing(rounded, stream);
   if (block == nullptr) block = reserve(rounded, stream);
-  // Free and unmapped pieces follow each other from here on, and suffice.
+  // From here on, free and unmapped pieces follow each other, and they are enough.
   if (!block->mapped_ && !map(block, std::min(block->bytes_, rounded))) return nullptr;
   while (block->bytes_ < rounded) {
-    Block* next = block->after_;  // becomes one with the block
+    Block* next = block->after_;  // map() merges the block into it
     if (!map(next, std::min(rounded - block->bytes_, next->bytes_))) return nullptr;
     block = next;
   }
@@ -36,7 +36,7 @@ Block* DevicePool::grow(std::int64_t rounded, StreamId stream) {
   return block;
 }
 
-// The piece with the lowest address from which on there is enough that nobody uses; null: none.
+// Returns the lowest piece from which on enough bytes are free or unmapped; null: none.
 Block* DevicePool::find_growing(std::int64_t rounded, StreamId stream) const {
   const auto suffices = [&](const Block* block) {
     std::int64_t bytes = 0;
@@ -56,7 +56,7 @@ Block* DevicePool::find_growing(std::int64_t rounded, StreamId stream) const {
   return found != nullptr ? first(found) : nullptr;
 }
 
-// Addresses for a new segment.
+// Reserves the addresses of a new segment, and returns its only block, which is unmapped.
 Block* DevicePool::reserve(std::int64_t rounded, StreamId stream) {
   const bool small = rounded <= kSmallSize;
   const std::int64_t total = options_.total_bytes;
@@ -79,8 +79,8 @@ bool DevicePool::would_reuse(std::int64_t bytes, StreamId stream) const {
   return growing != nullptr && growing->mapped_ && growing->bytes_ >= size;
 }
 
-// Maps the first pages of an unmapped piece, and merges them with their free neighbours; false: the
-// device has no room for them, and nothing was done.
+// Maps the first pages of an unmapped piece, and merges them with their free neighbours. Returns
+// false, without doing anything, if the device has no room for them.
 bool DevicePool::map(Block* block, std::int64_t bytes) {
   FreeBlocks& free_blocks = free_blocks_of(block);
   const std::int64_t mapped = round_up(bytes, page_bytes(block->segment().small));
@@ -106,7 +106,7 @@ bool DevicePool::map(Block* block, std::int64_t bytes) {
   return true;
 }
 
-// Unmaps the pages that a free block covers wholly; a segment without a page goes.
+// Unmaps the pages that a free block covers completely. A segment without mapped pages is deleted.
 void DevicePool::unmap(Block* block) {
   FreeBlocks& free_blocks = free_blocks_of(block);
   const Segment* segment = block->segment_;
@@ -119,7 +119,7 @@ void DevicePool::unmap(Block* block) {
     if (block->address_ < begin) {
       Block* head = block;
       block = split(head, static_cast<std::int64_t>(begin - head->address_));
-      std::swap(block->rank_, head->rank_);  // the head is the new one to PyTorch
+      std::swap(block->rank_, head->rank_);  // to PyTorch, the head is the newer block
       free_blocks.put(head);
     }
     if (end < block->end()) {

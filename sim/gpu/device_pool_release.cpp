@@ -1,4 +1,4 @@
-// Where memory is short: what the pool gives back to the device, and in which order. Models
+// Decides what the pool gives back to the device when memory is short, and in which order. Models
 // garbage_collect_cached_blocks, release_available_cached_blocks and release_cached_blocks of
 // c10/cuda/CUDACachingAllocator.cpp (2.11).
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace ferry::sim {
 
-// Frees whole large segments that nobody took for a long time, until what is reserved is below the
-// threshold: those as old as the average of what is left, again and again.
+// Frees whole large segments that were not used for long, until the reserved bytes are below the
+// threshold. Each pass frees those at least as old as the average of what is left.
 void DevicePool::collect_garbage() {
   const auto threshold = static_cast<std::int64_t>(options_.conf.garbage_collection_threshold *
                                                    static_cast<double>(allowed_bytes_.value_or(0)));
@@ -25,7 +25,7 @@ void DevicePool::collect_garbage() {
   });
   std::int64_t reclaimed = 0;
   while (reclaimed < target && !left.empty()) {
-    // PyTorch keeps the average, and the ages and the count that it divides go down meanwhile.
+    // PyTorch keeps this average during a pass, while the sum of ages goes down.
     const std::int64_t average_of = ages;
     const auto average_by = static_cast<std::int64_t>(left.size());
     std::vector<Block*> younger;
@@ -45,8 +45,8 @@ void DevicePool::collect_garbage() {
   }
 }
 
-// With a largest size that is split: the one block that is large enough, or the largest ones until
-// they are enough together, or as far as they go.
+// With max_split_size: returns the one block that is large enough, or else the largest blocks until
+// they are enough together, or all of them.
 std::vector<Block*> DevicePool::oversize_for(std::int64_t rounded, StreamId stream) const {
   const auto& most = options_.conf.max_split_bytes;
   if (!most) return {};
@@ -65,7 +65,7 @@ std::vector<Block*> DevicePool::oversize_for(std::int64_t rounded, StreamId stre
   return several;
 }
 
-// Whether they are enough.
+// Returns true if the released blocks are enough.
 bool DevicePool::release_oversize(std::int64_t rounded, StreamId stream) {
   std::int64_t released = 0;
   for (Block* block : oversize_for(rounded, stream)) {
@@ -84,8 +84,8 @@ const Block* DevicePool::would_release(std::int64_t bytes, StreamId stream) cons
 
 void DevicePool::empty_cache() { release_cached(); }
 
-// Waits for every block that is in use elsewhere; then gives back all that is whole, large ones
-// first.
+// Waits for every block that is in use elsewhere. Then gives back all whole segments and pages,
+// large ones first.
 void DevicePool::release_cached() {
   ++stats_.num_sync_all_streams;
   for (auto& [stream, queue] : deferred_) {
@@ -100,7 +100,7 @@ void DevicePool::release_cached() {
   release_cached(small_);
 }
 
-// In order of stream, size and address.
+// Gives back free blocks in order of stream, size and address.
 void DevicePool::release_cached(FreeBlocks& free_blocks) {
   std::vector<Block*> whole;
   std::vector<Block*> mapped;
@@ -118,7 +118,7 @@ void DevicePool::release_cached(FreeBlocks& free_blocks) {
   for (Block* block : mapped) unmap(block);
 }
 
-// A whole segment, which is in no list any more.
+// Gives back a whole segment. Its block must be in no list.
 void DevicePool::release(Block* block) {
   ++stats_.num_device_free;
   ++stats_.driver.frees;

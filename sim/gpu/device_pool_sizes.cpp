@@ -5,8 +5,7 @@
 namespace ferry::sim {
 namespace {
 
-// A size between two powers of two is rounded up to a whole number of `divisions` parts of the
-// way.
+// Rounds up a size between two powers of two: their distance has `divisions` equal parts.
 std::int64_t round_to_division(std::int64_t bytes, std::int64_t divisions) {
   const auto size = static_cast<std::uint64_t>(bytes);
   if (std::has_single_bit(size)) return bytes;

@@ -10,9 +10,9 @@
 namespace ferry::sim {
 
 inline constexpr std::int64_t kMinBlock = 512;
-inline constexpr std::int64_t kSmallSize = std::int64_t{1} << 20;  // the small pool's largest
+inline constexpr std::int64_t kSmallSize = std::int64_t{1} << 20;  // largest size in the small pool
 inline constexpr std::int64_t kSmallSegment = std::int64_t{2} << 20;
-inline constexpr std::int64_t kMinLarge = std::int64_t{10} << 20;  // these have their own segments
+inline constexpr std::int64_t kMinLarge = std::int64_t{10} << 20;  // from here on: own segments
 inline constexpr std::int64_t kRoundLarge = std::int64_t{2} << 20;
 
 // Device d's addresses begin at (d + 1) << kDeviceAddressBits.
@@ -22,10 +22,10 @@ inline std::int64_t round_up(std::int64_t bytes, std::int64_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-// What a request takes of a block: a multiple of 512 bytes, or a part of a power of two.
+// Returns the bytes that a request takes: a multiple of 512, or a part of a power of two.
 std::int64_t rounded_bytes(std::int64_t bytes, const AllocConf& conf);
 
-// Aborts on a programmer's error.
+// Aborts. For errors of the programmer.
 inline void require(bool holds, const char* what) {
   if (holds) [[likely]]
     return;

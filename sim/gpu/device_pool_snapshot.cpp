@@ -1,4 +1,4 @@
-// A pool's segments as PyTorch's snapshot lists them, and a pool that begins with such.
+// Lists a pool's segments as PyTorch's snapshot does, and lets a pool begin with such segments.
 #include <algorithm>
 
 #include "sim/gpu/device_pool.h"
@@ -51,7 +51,8 @@ std::vector<Block*> DevicePool::adopt(const MemorySegment& wanted) {
     if (piece.state == BlockState::kInactive) {
       free_blocks_of(block).put(block);
     } else {
-      // One that is not free yet is freed by its owner, with the streams that still use it.
+      // A block that is not free yet will be freed by its owner, which knows the streams that still
+      // use it.
       block->allocated_ = true;
       active.push_back(block);
       stats_.allocated_bytes.add(block->bytes_);

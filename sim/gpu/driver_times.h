@@ -1,9 +1,9 @@
-// What the host's calls for the device's memory take: of a pool that had been full, and has to give
-// back what it needs elsewhere.
+// The time that the host's calls for device memory take. It counts for a pool that was full, and
+// has to give back memory before it gets more.
 //
-// A call takes longer for more memory. Expandable segments are mapped and unmapped page by page, at
-// some calls each (cuMemCreate, cuMemMap and cuMemSetAccess; cuMemUnmap and cuMemRelease).
-// bench/real/driver_calls.py measures them all.
+// A call takes longer for more memory. Expandable segments are mapped and unmapped page by page,
+// with several calls for each page (cuMemCreate, cuMemMap and cuMemSetAccess; cuMemUnmap and
+// cuMemRelease). bench/real/driver_calls.py measures all of them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ferry::sim {
 
-// What a pool asked of the driver so far. Its segments are whole MiB.
+// The driver calls that a pool has made so far. Its segments are whole MiB.
 struct DriverCalls {
   std::int64_t mallocs = 0;  // cudaMalloc
   std::int64_t malloc_bytes = 0;
@@ -34,10 +34,10 @@ struct DriverCalls {
 
 struct DriverTimes {
   Time malloc_ns = 0;
-  Time malloc_mib_ns = 0;  // and for each MiB of it
+  Time malloc_mib_ns = 0;  // and for each MiB
   Time free_ns = 0;
   Time free_mib_ns = 0;
-  Time map_ns = 0;  // of a page
+  Time map_ns = 0;  // for each page
   Time unmap_ns = 0;
 
   Time of(const DriverCalls& calls) const {

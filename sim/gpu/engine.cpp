@@ -73,14 +73,14 @@ void Engine::submit_slowly(Stream& s, std::uint64_t tag, std::int64_t value, Tim
   s.ops.push(chunks_, op);
 }
 
-// The engines of a device that slow others, or are slowed, from now on.
+// Marks engines of a device that from now on slow others, or are slowed.
 void Engine::contend(std::uint32_t device, std::initializer_list<std::uint32_t> units) {
   if (!memory_.is_known(device)) return;
   for (const std::uint32_t unit : units) units_[device * kUnits + unit].contended = true;
 }
 
-// From now on other copies may change the rate of this engine's, or it theirs. The one that runs
-// has had the rate of a copy alone so far.
+// From now on, other copies may change the rate of this engine's copies, or the reverse. The copy
+// that runs now has had the rate of a lone copy so far.
 void Engine::couple(Unit& unit) {
   if (!std::exchange(unit.coupled, true) && unit.running != kNone) {
     enter(unit, bytes_of(streams_[unit.running].ops.front()), unit.start);
@@ -126,7 +126,7 @@ bool Engine::done(Signal signal, Time now) {
   return signals_[static_cast<std::uint32_t>(signal)].time != SignalState::kPending;
 }
 
-// The host goes on at a time not known yet, and may submit then, so nothing may run ahead.
+// The host continues at a time that is not known yet, and may submit then. So nothing runs ahead.
 Time Engine::run_until(Signal signal) {
   const SignalState& state = signals_[static_cast<std::uint32_t>(signal)];
   for (horizon_ = 0; state.time == SignalState::kPending;) run_once();

@@ -1,8 +1,9 @@
-// What the engine's two halves, submission (engine_submit.h, engine.cpp) and the run
-// (engine_run.cpp), know of a queued operation: its kind, and what its value says.
+// The facts about a queued operation that both halves of the engine, submission (engine_submit.h,
+// engine.cpp) and the run (engine_run.cpp), use: its kind, and the meaning of its value.
 //
-// A kernel's value has its ns above the share of the memory's rate that it needs, a peer copy's its
-// source above the bytes; a copy's is its bytes, and a record's or a wait's is the signal.
+// A kernel's value has its ns in the high bits, and below them the share of the memory's rate that
+// it needs. A peer copy's value has its source device above its bytes. Another copy's value is its
+// bytes, and that of a record or a wait is the signal.
 #pragma once
 
 #include <algorithm>
@@ -29,16 +30,16 @@ inline constexpr std::uint32_t kKernel = 0;
 inline constexpr std::uint32_t kDown = 1;            // device to host
 inline constexpr std::uint32_t kUp = 2;              // host to device
 inline constexpr std::uint32_t kPeer = 3;            // from other devices to this one
-inline constexpr std::uint32_t kShared = kNone - 1;  // a Unit's user when it has several
+inline constexpr std::uint32_t kShared = kNone - 1;  // a Unit's user if it has several
 inline constexpr std::int64_t kMaxBytes = EventQueue::kNever / 1000;
 inline constexpr int kPeerBytesBits = 48;  // bits of a peer copy's value; its source is above them
 inline constexpr std::int64_t kPeerBytes = (std::int64_t{1} << kPeerBytesBits) - 1;
 inline constexpr int kKernelNsBits = 50;
-// Of a kernel's value, those of its memory's share; the ns are above them.
+// The low bits of a kernel's value, for its share of the memory's rate; the ns are above them.
 inline constexpr int kShareBits = 10;
 inline constexpr std::int64_t kWhole = MemoryRates::kWhole;
 inline constexpr std::uint32_t kMaxDevices = 1u << 15;
-inline constexpr std::uint64_t kWakeClass = std::uint64_t{1} << 63;  // after finishes at its time
+inline constexpr std::uint64_t kWakeClass = std::uint64_t{1} << 63;  // after finishes at one time
 
 // Slots of the event heap.
 inline std::uint32_t unit_slot(std::uint32_t unit) { return unit * 2; }
@@ -64,7 +65,7 @@ inline std::uint32_t source_of(const QueuedOp& op) {
   return static_cast<std::uint32_t>(op.value >> kPeerBytesBits);
 }
 
-// Of a copy's bytes. Even an empty one takes a nanosecond.
+// Returns a copy's size in thousandths of a byte. Even an empty copy takes a nanosecond.
 inline std::int64_t thousandths(std::int64_t bytes) {
   return std::max<std::int64_t>(bytes * 1000, 1);
 }
@@ -78,7 +79,7 @@ inline std::uint32_t other_direction(std::uint32_t unit) {
   std::abort();
 }
 
-// Aborts on a programmer's error.
+// Aborts. For errors of the programmer.
 inline void require(bool holds, const char* what) {
   if (!holds) [[unlikely]]
     fail(what);

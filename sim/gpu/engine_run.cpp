@@ -1,5 +1,5 @@
-// The engine's loop: events in the order of their time, and what each stream does until its head
-// has to wait. What every operation passes is inlined into one function; what is rare is not.
+// The engine's loop: handles events in the order of their time, and runs each stream until its head
+// has to wait. Code that every operation needs is inlined into one function; rare cases are not.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@ namespace ferry::sim {
 
 using namespace engine;
 
-// This is the only place that rounds.
+// Returns the time that `left` takes, rounded up. Nothing else rounds.
 inline Time Engine::at_rate(std::int64_t left, std::int64_t rate) {
   return (left + rate - 1) / rate;
 }
@@ -37,7 +37,7 @@ void Engine::run_to(Time until) {
   if (rates_vary_) settle_rates();
 }
 
-// Returns the stream, which goes on.
+// Returns the stream whose operation finished. It goes on.
 inline std::uint32_t Engine::finish(std::uint32_t id) {
   Unit& unit = units_[id];
   const std::uint32_t stream = unit.running;
@@ -49,13 +49,13 @@ inline std::uint32_t Engine::finish(std::uint32_t id) {
   return stream;
 }
 
-// After all that starts and ends at this time.
+// Called after everything that starts and ends at this time.
 void Engine::settle_rates() {
   if (rates_dirty_) set_rates();
   if (memory_.any_changed()) set_speeds();
 }
 
-// Copies take more or less of some devices' memory.
+// Sets the speed of kernels on devices where copies now use more or less of the memory.
 void Engine::set_speeds() {
   memory_.each_changed([this](std::uint32_t device) {
     const std::uint32_t stream = units_[device * kUnits + kKernel].running;
@@ -65,7 +65,7 @@ void Engine::set_speeds() {
   });
 }
 
-// Records wake streams, whose records wake further ones: a work list, in the order of waking.
+// Runs a stream, and those that its records wake, and so on: a work list in the order of waking.
 [[gnu::always_inline]] inline void Engine::run_from(std::uint32_t stream) {
   for (;;) {
     run_stream(stream);
@@ -74,8 +74,8 @@ void Engine::set_speeds() {
   }
 }
 
-// Runs the stream until its head has to wait for something. `at` is the stream's own time: it may
-// run ahead of now_, up to the horizon, where no other stream can take its engine.
+// Runs the stream until its head has to wait for something. `at` is the stream's own time. It may
+// run ahead of now_, up to the horizon, if no other stream can take its engine.
 [[gnu::always_inline]] inline void Engine::run_stream(std::uint32_t id) {
   Stream& stream = streams_[id];
   Time at = stream.waiting ? stream.ready : now_;
@@ -123,7 +123,7 @@ inline void Engine::pass_record(std::uint32_t number, Time at) {
   signals_.drop_user(signal, number);
 }
 
-// Moves `at` on to the signal's time, which may lie ahead of now_; false if it is not known yet.
+// Moves `at` to the signal's time, which may be after now_. Returns false if it is not known yet.
 inline bool Engine::pass_wait(Stream& stream, std::uint32_t id, std::uint32_t number, Time& at) {
   SignalState& signal = signals_[number];
   stream.waiting = signal.time == SignalState::kPending;
@@ -139,7 +139,7 @@ inline bool Engine::pass_wait(Stream& stream, std::uint32_t id, std::uint32_t nu
   return true;
 }
 
-// The list has the last waiter first; they wake in the order in which they began to wait.
+// The list begins with the last waiter. They wake in the order in which they began to wait.
 void Engine::wake_waiters(std::uint32_t last_waiter) {
   std::uint32_t first = kNone;
   for (std::uint32_t id = last_waiter; id != kNone;) {
@@ -150,13 +150,13 @@ void Engine::wake_waiters(std::uint32_t last_waiter) {
   last_woken_ = last_waiter;
 }
 
-// By the time at which they became ready, then by submission.
+// True if x became ready before y or, at the same time, was submitted before y.
 inline bool Engine::goes_first(const Stream& x, const Stream& y) {
   if (x.ready != y.ready) return x.ready < y.ready;
   return x.ops.front().tag < y.ops.front().tag;
 }
 
-// An engine that has other streams waiting runs, or is dirty.
+// An engine that other streams already wait for is running, or is dirty.
 inline void Engine::enqueue(Unit& unit, std::uint32_t id, Stream& s, std::uint32_t stream) {
   s.next = kNone;
   if (unit.first_ready == kNone) {
@@ -177,8 +177,8 @@ void Engine::enqueue_before_last(Unit& unit, std::uint32_t stream) {
   s.next = std::exchange(*link, stream);
 }
 
-// True if, before the horizon, nothing else can take the engine nor change the rate of what this
-// stream runs, nor be slowed by it: later submissions start at the horizon or after it.
+// True if, before the horizon, nothing else can take the engine, change the rate of what this
+// stream runs, or be slowed by it. Later submissions start at the horizon or after it.
 inline bool Engine::alone_on(const Unit& unit, std::uint32_t id, std::uint32_t stream) const {
   if (unit.user != stream || unit.contended) return false;
   if (id % kUnits == kKernel) return true;
@@ -186,7 +186,7 @@ inline bool Engine::alone_on(const Unit& unit, std::uint32_t id, std::uint32_t s
   return links_.steady(id / kUnits) || units_[other_direction(id)].user == kNone;
 }
 
-// Starts the stream's head on a free engine. Returns its end if nothing changes.
+// Starts the stream's head on a free engine. Returns its end, if no rate changes until then.
 inline Time Engine::begin(Unit& unit, std::uint32_t id, std::uint32_t stream, Time at) {
   const QueuedOp& op = streams_[stream].ops.front();
   unit.running = stream;
@@ -199,7 +199,7 @@ inline Time Engine::begin(Unit& unit, std::uint32_t id, std::uint32_t stream, Ti
   return at + unit.latency_ns + at_rate(thousandths(op.value), unit.rate_alone);
 }
 
-// A kernel that copies slow.
+// Starts a kernel that copies slow.
 Time Engine::begin_slowed(Unit& unit, std::uint32_t id, const QueuedOp& op, Time at) {
   unit.tied = true;
   unit.left = ns_of(op) * kWhole;
@@ -208,7 +208,7 @@ Time Engine::begin_slowed(Unit& unit, std::uint32_t id, const QueuedOp& op, Time
   return end_of(unit);
 }
 
-// A copy that other copies, or kernels, may meet.
+// Starts a copy that may share links with others, or slow kernels.
 Time Engine::begin_coupled(Unit& unit, std::uint32_t id, const QueuedOp& op, Time at) {
   if (kind_of(op) == OpKind::kPeer) unit.route = links_.between(source_of(op), id / kUnits);
   enter(unit, bytes_of(op), at);
@@ -240,7 +240,7 @@ void Engine::untie(Unit& unit, std::uint32_t id, const QueuedOp& op, Time at) {
   memory_.take(unit.route, -unit.rate);
 }
 
-// A free engine takes the first stream that is ready.
+// A free engine takes the first ready stream.
 inline void Engine::arbitrate(std::uint32_t id) {
   Unit& unit = units_[id];
   unit.dirty = false;
@@ -267,7 +267,7 @@ void Engine::set_rates() {
   }
 }
 
-// Other copies started or ended.
+// Sets the rate of a running copy after other copies started or ended.
 void Engine::set_rate(std::uint32_t id) {
   Unit& unit = units_[id];
   if (!unit.tied) return;
@@ -277,7 +277,7 @@ void Engine::set_rate(std::uint32_t id) {
   change_rate(id, rate);
 }
 
-// Counts what was done at the old rate, and moves the end.
+// Counts the work done at the old rate, and moves the end.
 void Engine::change_rate(std::uint32_t id, std::int64_t rate) {
   Unit& unit = units_[id];
   if (rate == unit.rate) return;
@@ -289,7 +289,7 @@ void Engine::change_rate(std::uint32_t id, std::int64_t rate) {
   events_.move(unit_slot(id), end_of(unit));
 }
 
-// The front of the stream's queue has ended.
+// Ends the operation at the front of the stream's queue.
 [[gnu::always_inline]] inline void Engine::complete(Stream& stream, std::uint32_t id, Time start,
                                                     Time end) {
   const QueuedOp& op = stream.ops.front();

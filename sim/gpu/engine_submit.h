@@ -1,6 +1,6 @@
-// Submission, the half of the engine that a host calls for every operation. In a header: a caller
-// knows a copy's direction, or that a kernel has no bytes, and a compiler that sees both leaves out
-// the rest. What is rare is in engine.cpp. Part of sim/gpu/engine.h: include that.
+// Submission, the half of the engine that a host calls for every operation. It is in a header
+// because a caller knows a copy's direction, or that a kernel uses no memory, and the compiler then
+// leaves out the rest. Rare cases are in engine.cpp. Part of sim/gpu/engine.h: include that.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline Engine::Stream& Engine::stream_of(StreamId stream) {
   return streams_[engine::number(stream)];
 }
 
-// A queue that is not empty has a chunk only where there is more than its front.
+// A queue has a chunk only if it has more than its front.
 inline OpIndex Engine::submit(Stream& s, OpKind kind, std::int64_t value, Time not_before) {
   engine::require(not_before >= now_,
                   "an operation was issued before the time already advanced to");
@@ -26,8 +26,8 @@ inline OpIndex Engine::submit(Stream& s, OpKind kind, std::int64_t value, Time n
   return op;
 }
 
-// A second stream makes an engine shared for ever: running ahead needs to know no more. True if the
-// stream is the first.
+// Notes that the stream uses the engine. A second stream makes an engine shared for ever, which is
+// all that running ahead needs to know. Returns true for the first stream.
 inline bool Engine::use(Unit& unit, std::uint32_t stream) {
   if (unit.user == stream) return false;
   const bool first = unit.user == kNone;

@@ -1,15 +1,15 @@
 // The pending events of a simulation: a 4-ary array heap with at most one event for each slot.
 //
-// A slot stands for something with at most one event outstanding (a hardware engine, a stream that
-// waits for the host). Order is (time, order): `order` is the class and the sequence number that
-// break ties, so two runs agree to the bit. An event may be moved (a copy whose bandwidth changed),
-// so the heap remembers where each slot's event is.
+// A slot stands for something that has at most one pending event (a hardware engine, a stream that
+// waits for the host). Events are ordered by (time, order). `order` has the class and the sequence
+// number, which break ties, so two runs agree to the bit. An event may be moved (a copy whose
+// bandwidth changed), so the heap remembers where each slot's event is.
 //
 // The common step takes the earliest event and schedules the same engine again. So pop() leaves a
-// hole at the root, and the next push() falls in: one walk down the heap instead of two.
+// hole at the root, and the next push() fills it: one walk down the heap instead of two.
 //
-// Few events are pending at once; for those an array heap beats ladders, calendars and pairing
-// heaps, and four children to a node beat two.
+// Few events are pending at once. For so few, an array heap is faster than ladder queues, calendar
+// queues and pairing heaps, and four children of a node are faster than two.
 #pragma once
 
 #include <algorithm>
@@ -48,14 +48,14 @@ class EventHeap {
   // The earliest pending time; kNever if nothing is pending.
   std::int64_t next_time() const { return heap_[first_].time; }
 
-  // Requires that it is not empty. What it returns stays until the next call.
+  // It must not be empty. The result is valid until the next call.
   const Event& pop() {
     fill_hole();
     first_ = least_of(1);
     return heap_[0];
   }
 
-  // Requires that the slot has no event pending.
+  // The slot must have no pending event.
   void push(const Event& event) {
     if (first_ != 0) {
       fall_in(event);
@@ -64,7 +64,7 @@ class EventHeap {
     }
   }
 
-  // Requires a pending event of the slot, which now happens at another time.
+  // Moves the slot's pending event to another time.
   void move(std::uint32_t slot, std::int64_t time) {
     fill_hole();
     const std::size_t at = place_[slot];
@@ -85,7 +85,7 @@ class EventHeap {
     first_ = 0;
   }
 
-  // Fills the hole at the root.
+  // Puts the event into the hole at the root.
   void fall_in(const Event& event) {
     const std::size_t least = std::exchange(first_, 0);
     if (event.before(heap_[least])) return put(0, event);
@@ -118,7 +118,8 @@ class EventHeap {
     put(at, event);
   }
 
-  // Of four children. What is unused is never the least, unless all are.
+  // Returns the earliest of four children. An unused one is never the earliest, unless all are
+  // unused.
   std::size_t least_of(std::size_t first) const {
     return earlier(earlier(first, first + 1), earlier(first + 2, first + 3));
   }
@@ -126,10 +127,10 @@ class EventHeap {
     return heap_[b].before(heap_[a]) ? b : a;
   }
 
-  std::vector<Event> heap_;  // what is unused never happens
+  std::vector<Event> heap_;  // unused ones have time kNever
   std::vector<std::uint32_t> place_;
-  std::size_t count_ = 0;  // with the root, which is dead while it is a hole
-  std::size_t first_ = 0;  // where the earliest is: in a child of the root while that is a hole
+  std::size_t count_ = 0;  // with the root, even if that is a hole
+  std::size_t first_ = 0;  // index of the earliest: a child of the root if that is a hole
 };
 
 }  // namespace ferry::sim

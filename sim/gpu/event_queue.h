@@ -1,8 +1,8 @@
-// The pending events of a simulation, at most one for each slot: the least time and order first.
+// The pending events of a simulation, at most one for each slot, in the order of time and `order`.
 //
-// Few are pending as a rule, one for each engine of a device or two. Those stay in order in an
-// array: the next one's place is then known without a comparison that anything waits for. Where
-// they become many, all go into a heap, until few are left.
+// Usually few are pending: one for each engine of a device or two. Those stay sorted in an array,
+// so the next one's place is known without a comparison to wait for. If they become many, all go
+// into a heap until few are left.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,13 @@ class EventQueue {
   // The earliest pending time; kNever if nothing is pending.
   std::int64_t next_time() const { return are_many_ ? heap_.next_time() : few_[count_].time; }
 
-  // Requires that it is not empty.
+  // The queue must not be empty.
   std::uint32_t pop_slot() {
     if (are_many_) return pop_of_many();
     return few_[count_--].slot;
   }
 
-  // Requires that the slot has no event pending.
+  // The slot must have no pending event.
   void push(const Event& event) {
     if (are_many_ || count_ == kFew) return push_to_many(event);
     std::size_t at = ++count_;
@@ -38,7 +38,7 @@ class EventQueue {
     few_[at] = event;
   }
 
-  // Requires a pending event of the slot, which now happens at another time.
+  // Moves the slot's pending event to another time.
   void move(std::uint32_t slot, std::int64_t time) {
     if (are_many_) return heap_.move(slot, time);
     std::size_t at = count_;
@@ -70,9 +70,9 @@ class EventQueue {
     return slot;
   }
 
-  Event few_[kFew + 1];  // from 1, the earliest last: the first never happens
+  Event few_[kFew + 1];  // sorted, from index 1, the earliest last; index 0 is never
   std::size_t count_ = 0;
-  std::size_t slots_ = 0;  // the heap gets room for them when it is needed
+  std::size_t slots_ = 0;  // the heap gets room for so many when it is first used
   bool are_many_ = false;
   EventHeap heap_;
 };

@@ -1,12 +1,14 @@
-// The blocks that are free for use, of the small or of the large requests: by stream, then size,
-// then rank (EqualBlocks), then address.
+// The free blocks for small or for large requests, ordered by stream, then size, then rank
+// (EqualBlocks), then address.
 //
-// Models BlockPool and get_free_block of c10/cuda/CUDACachingAllocator.cpp (2.10 to 2.15): the
-// smallest block that suffices, of equal ones that with the lowest rank. A block at the growing end
-// of an expandable segment counts as large as it can become: PyTorch goes on while the next block
-// is smaller in this sense, so it finds no true minimum, and neither does this.
+// Models BlockPool and get_free_block of c10/cuda/CUDACachingAllocator.cpp (2.10 to 2.15): takes
+// the smallest block that is large enough and, of equal ones, that with the lowest rank. A block at
+// the growing end of an expandable segment counts with the size that it can reach. PyTorch goes on
+// while the next block is smaller in this sense, so it does not find the true minimum, and neither
+// does this code.
 //
-// An age counts the searches since a block came here; garbage collection frees old ones.
+// The age of a block is the number of searches since it came here. Garbage collection frees old
+// ones.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +24,16 @@ class FreeBlocks {
  public:
   void put(Block* block);
   void remove(Block* block);
-  // Takes the block for a request of so many rounded bytes; null: there is none.
+  // Takes out the block for a request of so many rounded bytes, and returns it; null: none.
   Block* take(std::int64_t bytes, StreamId stream, const AllocConf& conf);
   const Block* find(std::int64_t bytes, StreamId stream, const AllocConf& conf) const;
 
   void count_search() { ++searches_; }
   std::int64_t age(const Block* block) const { return searches_ - block->searches_; }
 
-  // The stream's first one of at least so many bytes; null: none.
+  // Returns the stream's first block of at least so many bytes; null: none.
   Block* first_of(StreamId stream, std::int64_t bytes) const;
-  // The stream's of at least `least` bytes and less than `end`, the largest first.
+  // Returns the stream's blocks of at least `least` bytes and less than `end`, the largest first.
   std::vector<Block*> largest_first(StreamId stream, std::int64_t least, std::int64_t end) const;
 
   std::size_t size() const { return blocks_.size(); }
@@ -43,7 +45,7 @@ class FreeBlocks {
   // Unmapped pieces of expandable segments, by stream and address.
   void put_unmapped(Block* block) { unmapped_.insert(key_of_unmapped(block)); }
   void remove_unmapped(Block* block) { unmapped_.erase(key_of_unmapped(block)); }
-  // The first of the stream for which `holds`; null: none.
+  // Returns the stream's first unmapped piece for which `holds` is true; null: none.
   template <class Holds>
   Block* find_unmapped(StreamId stream, Holds&& holds) const {
     for (auto at = unmapped_.lower_bound({stream, 0, 0, 0, nullptr});

@@ -65,7 +65,7 @@ std::optional<std::uint64_t> HostPool::reuse(std::int64_t bytes) {
   return std::nullopt;
 }
 
-// Called when new memory would pass the limit: returns a buffer of this size, or unpins others.
+// If new memory would pass the limit: returns a buffer of this size, or else unpins others.
 std::optional<std::uint64_t> HostPool::make_room(std::int64_t bytes) {
   if (fits(bytes)) return std::nullopt;
   std::deque<Freed>& same_size = freed_[bytes];

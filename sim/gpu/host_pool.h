@@ -1,12 +1,13 @@
-// Ferry's pool of pinned host memory: buffers that stay pinned when freed, and are given out again.
+// Ferry's pool of pinned host memory. Freed buffers stay pinned, and are reused.
 //
-// Pinning is slow, so a freed buffer is kept for the next request of its size: sizes are rounded up
-// to whole pages of 4 KiB, and only an equal size is served. (PyTorch's, torch_host_pool.h, rounds
-// up to powers of two, which pins up to twice as much.) Among equal sizes, the buffer freed longest
-// ago is tried first, as it is likeliest to be done; unlike in PyTorch, an unfinished one does not
-// hold back those behind it. If none is done, new memory is pinned: an allocation does not block.
+// Pinning is slow, so a freed buffer is kept for the next request of its size. Sizes are rounded up
+// to whole pages of 4 KiB, and a buffer serves only equal sizes. (PyTorch's pool,
+// torch_host_pool.h, rounds up to powers of two, which pins up to twice as much.) Among equal
+// sizes, the buffer that was freed first is tried first, because it is the likeliest to be done.
+// Unlike in PyTorch, an unfinished one does not hold back those behind it. If none is done, new
+// memory is pinned, so an allocation does not block.
 //
-// Only at the limit it does: before it fails it waits for pending buffers, one of the same size
+// It blocks only at the limit. Before it fails, it waits for pending buffers, one of the same size
 // first, and unpins others, smallest size and oldest first. So whether the memory suffices does not
 // depend on how fast the copies are.
 #pragma once

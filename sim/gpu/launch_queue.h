@@ -1,5 +1,6 @@
-// How far the host runs ahead of a device: CUDA queues about a thousand launches, then a further
-// one blocks (an observed figure, documented nowhere). A mark every 128 launches enforces it.
+// Limits how far the host runs ahead of a device. CUDA queues about a thousand launches, then the
+// next one blocks (an observed figure that is not documented). A mark every 128 launches enforces
+// this.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@ namespace ferry::sim {
 
 class LaunchQueue {
  public:
-  // After a launch, at `now`. The mark follows `stream`, which the host computes on. Returns when
-  // the host may go on, perhaps long ago.
+  // Call this after a launch, at time `now`. The mark follows `stream`, on which the host computes.
+  // Returns the time at which the host may go on, which may be long past.
   Time launched(Engine& engine, StreamId stream, Time now) {
     if (++launches_ % kMarkEvery != 0) return 0;
     marks_.push_back(engine.record(stream, now));

@@ -3,21 +3,20 @@
 //
 //    host ══ root port ══ device 0 ╌╌ peer links ╌╌ device 1 ══ the same port, or another ══ host
 //
-// A copy between device and host crosses one direction of the device's link, and of its port where
-// it has one. A copy between devices crosses the source's outgoing and the destination's incoming
-// peer link where both have such (NVLink); otherwise PCIe: the source's link and port towards the
-// host, then the destination's port and link away from it, even where the port is the same.
+// A copy between device and host crosses one direction of the device's link, and of its port if it
+// has one. A copy between devices crosses the source's outgoing and the destination's incoming peer
+// link, if both have one (NVLink). Otherwise it uses PCIe: the source's link and port towards the
+// host, then the destination's port and link away from it, even if the port is the same.
 //
-// Rates: each direction of a link or port gives every copy that crosses it now an equal share,
-// rounded down but at least 1 byte per us, and a copy goes at the least of its shares. That
-// simplifies max-min fairness: nobody gets the share that a copy cannot use because another link
-// limits it. A link's directions are busy together where anything crosses both; then its "both"
-// rates hold.
+// Rates: each direction of a link or port gives an equal share to every copy that crosses it,
+// rounded down but at least 1 byte per us. A copy runs at the smallest of its shares. This
+// simplifies max-min fairness: if another link limits a copy, nobody gets the rest of its share. If
+// copies cross both directions of a link at once, its "both" rates hold.
 //
-// Copies cross from their start, so during their latency, too. A copy between devices takes the
+// Copies cross from their start, so also during their latency. A copy between devices has the
 // latency of its destination's link.
 // Not modelled: switches below a root port, NVLinks between some pairs only, traffic through host
-// memory where devices cannot reach each other, ports between sockets.
+// memory if devices cannot reach each other, ports between sockets.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +41,7 @@ struct LinkRates {
   Time latency_ns = 0;
 };
 
-// The rates of one root port. Up is towards the host.
+// The rates of one root port. Up means towards the host.
 struct PortRates {
   std::int64_t up_bytes_per_us = 25'000;
   std::int64_t down_bytes_per_us = 25'000;
@@ -81,12 +80,12 @@ class Links {
     const bool both = std::min(peer_rate(from), peer_rate(to)) > 0;
     return {.from = from, .to = to, .on_peer_links = both};
   }
-  // True if other copies than the device's own with the host may cross its PCIe link or port, now
+  // True if copies other than the device's own with the host may cross its PCIe link or port, now
   // or later.
   bool shared(std::uint32_t device) const {
     return devices_[device].port != kNone || devices_[device].peers_cross;
   }
-  // True if copies in one direction of its PCIe link change nothing for those in the other.
+  // True if copies in one direction of its PCIe link do not slow those in the other.
   bool steady(std::uint32_t device) const { return devices_[device].steady; }
   void announce(const Route& route) {
     if (route.on_peer_links) return;
@@ -96,7 +95,7 @@ class Links {
   void enter(const Route& route) { cross(route, 1); }
   void leave(const Route& route) { cross(route, -1); }
 
-  // The present rate of one copy on this route; it must have entered.
+  // Returns the present rate of one copy on this route. The copy must have entered.
   std::int64_t rate(const Route& route) const {
     if (route.on_peer_links) {
       const Device& from = devices_[route.from];
@@ -116,7 +115,7 @@ class Links {
  private:
   static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(kNoPort);
 
-  // Counts the copies that cross now.
+  // The counts are of the copies that cross now.
   struct Device {
     LinkRates pcie;
     PeerRates peer;

@@ -1,3 +1,5 @@
+// Implements machine.h. Each call becomes an operation of the engine, which gives the times and, if
+// there are consumers, a StreamOp for them.
 #include "sim/gpu/machine.h"
 
 #include <algorithm>
@@ -50,8 +52,8 @@ Machine::Machine(const MachineOptions& options)
   locks() = {};
 }
 
-// A deleter is anybody's code, and an allocation of host bytes waits for copies: whoever does
-// either must not make others wait for a lock meanwhile.
+// A deleter can be anybody's code, and an allocation of host memory waits for copies. Nobody may
+// have to wait for a lock during either.
 void Machine::check_unlocked(const char* what) {
   if (locks().held == 0 || !hazards_.empty()) return;
   hazards_.push_back(check::misused_lock(std::string(what) + " under the core's lock"));
@@ -96,8 +98,8 @@ void Machine::take(Time duration) {
   const Time launched = duration + options_.launch_ns;
   if (launched > limits::kTimeNs - taken_ns_) {
     throw LimitReached(
-        "a step takes at most 11 days (10^15 ns), all that it does taken one after "
-        "another, and this one does more");
+        "a step takes at most 11 days (10^15 ns) if all its work runs one after "
+        "another; this step takes longer");
   }
   taken_ns_ += launched;
 }
@@ -114,7 +116,8 @@ void Machine::issue(const StreamOp& op) {
   for (StreamOpConsumer* consumer : consumers_) (*consumer)(op);
 }
 
-// The queue's marks follow what the thread computes, if that is on the device of the launch.
+// The queue's marks follow the stream on which the thread computes, if it is on the launch's
+// device.
 void Machine::launched(StreamId stream) {
   host_now_[host_thread_] += options_.launch_ns;
   ++operations_;
@@ -214,7 +217,7 @@ void Machine::copy(Step step, CopyKind kind, Range from, Range to, StreamId stre
   engine_.copy(stream, kind, bytes, begun);
   if (has(WorldFault::kShortCopies)) from.bytes = to.bytes = from.bytes / 512 * 512;
   issue_copy(step, kind, from, to, stream);
-  // That it may block gives no order to rely on: it only takes the time.
+  // It may block, which costs time but guarantees no order.
   if (blocks_host && choose(choices::ChoicePoint::kPageable, 2) == 0) {
     const bool up = kind == CopyKind::kHostToDevice;
     const std::int64_t rate = up ? options_.pageable_h2d : options_.pageable_d2h;
@@ -269,7 +272,8 @@ Storage Machine::allocate(std::int64_t bytes, StreamId stream, Step step, Memory
   return storage;
 }
 
-// To give memory back waits for the device: it gives no order to rely on, and takes the time.
+// The driver waits for the device before it takes memory back. This costs time but guarantees no
+// order.
 void Machine::charge_driver(const PerDevice& device, const DriverCalls& calls) {
   if (calls.gave_back()) {
     for (std::uint32_t stream = 0; stream < stream_devices_.size(); ++stream) {
@@ -423,7 +427,7 @@ bool Machine::Tokens::done(PoolToken token) {
   if (machine_.has(WorldFault::kQueriesLie)) return true;
   const Signal signal = entries_[static_cast<std::size_t>(token)].signal;
   const bool done = machine_.engine_.done(signal, machine_.issue_time());
-  // Another answer than the clock's acts as if the query had come earlier, or the host been slower.
+  // An answer other than the clock's acts as if the query came earlier, or the host was slower.
   const bool found = machine_.choices_ ? machine_.choices_->poll(done) : done;
   if (found && !done) wait(token);
   return found;
@@ -434,13 +438,13 @@ void Machine::Tokens::wait(PoolToken token) {
       machine_.engine_.run_until(entries_[static_cast<std::size_t>(token)].signal));
 }
 
-// When the pool is done waiting, what it waited for must be done.
+// When a pool stops waiting, the work that it waited for must be done.
 void Machine::Tokens::drop(PoolToken token) {
   Entry& entry = entries_[static_cast<std::size_t>(token)];
   if (!machine_.ending_ && !machine_.engine_.done(entry.signal, machine_.issue_time())) {
     check::Hazard hazard;
     hazard.kind = check::HazardKind::kLimit;
-    hazard.message = "a pool gave bytes out before the uses that it was told of were done";
+    hazard.message = "a pool reused memory before its recorded uses were done";
     machine_.hazards_.push_back(std::move(hazard));
   }
   if (entry.event) {

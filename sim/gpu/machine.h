@@ -1,25 +1,26 @@
-// Simulated GPUs, all alike, and their host: streams, pools, host clocks, and the stream of
-// operations that they make. Without a device's number, device 0 is meant.
+// One or several equal simulated GPUs and their host: streams, memory pools, host clocks, and the
+// stream of operations that they make. Calls without a device's number mean device 0.
 //
-// Every call is issued by the host at host_now(), which each launch moves on; the engine decides
-// when it runs. Checkers consume the run's operations (formats/stream_op.h): the engine does the
-// timing; happens-before, lifetimes and values are consumers.
+// The host issues every call at host_now(), which each launch moves on. The engine decides when the
+// call runs. Checkers consume the run's operations (formats/stream_op.h): happens-before, lifetimes
+// and values are such consumers.
 //
-// Each device computes on stream 0 and copies on two lanes; a program that computes on more streams
-// adds them, as does one that copies from other devices. All are non-blocking streams, as PyTorch's
-// pool streams are. A stream is of one device, so the current stream says the current device.
+// Each device computes on stream 0 and copies on two lanes. A program that computes on more
+// streams, or copies from other devices, adds streams. All are non-blocking, like the streams of
+// PyTorch's pool. A stream belongs to one device, so the current stream also gives the current
+// device.
 //
-// Pageable memory: its copies block the host until they are done, which CUDA allows.
-// The host is never more than about a thousand launches ahead of a device.
+// Copies of pageable memory block the host until they are done, which CUDA allows. The host is
+// never more than about a thousand launches ahead of a device.
 //
 // Host threads are clocks: the caller makes their calls one after another, in an order of its own,
-// and names the thread. The engine does not go back, so a call of a thread that is behind the
-// engine's time (after a poll, a host wait, a full queue) is issued at that time. Not modelled:
-// locks that host threads wait for.
+// and names the thread. The engine does not go back in time. So a call of a thread that is behind
+// the engine (after a poll, a host wait, a full queue) is issued at the engine's time. Not
+// modelled: locks that host threads wait for.
 //
-// cudaMalloc and cudaFree: where memory is full, a pool gives segments back and takes others, and
-// the host waits for the device and for the driver. What a pool takes before that is the growth of
-// a training's first steps, and takes no time here.
+// cudaMalloc and cudaFree: if memory is full, a pool gives segments back and gets others, and the
+// host waits for the device and for the driver. The segments that a pool gets before that are the
+// growth in a training's first steps, and cost no time here.
 #pragma once
 
 #include <algorithm>
@@ -46,18 +47,18 @@
 
 namespace ferry::sim {
 
-// Whose pool of pinned memory.
+// Selects the pool of pinned memory.
 enum class HostPoolKind : std::uint8_t { kFerrys, kPyTorchs };
 
 struct MachineOptions {
   LinkRates links;
-  std::int64_t memory_bytes_per_us = 0;  // what kernels get; 0: copies do not slow them
+  std::int64_t memory_bytes_per_us = 0;  // memory rate for kernels; 0: copies do not slow them
   Time launch_ns = 0;                    // host time of a launch
-  std::int64_t pageable_h2d = 0;  // bytes a microsecond that the host copies aside; 0: no time
+  std::int64_t pageable_h2d = 0;         // bytes per us of the host's own copy; 0: it takes no time
   std::int64_t pageable_d2h = 0;
   std::int64_t clone_bytes_per_us = 0;  // rate of a copy on the device itself; 0: it takes no time
   std::int64_t device_bytes = 0;        // of each device, as PyTorch reports them; 0: unlimited
-  std::int64_t context_bytes = 0;       // of these, what no segment gets
+  std::int64_t context_bytes = 0;       // of these, bytes that no segment gets
   AllocConf alloc_conf;                 // of each device's pool
   std::int64_t host_bytes = 0;          // host memory that may be pinned; 0: unlimited
   HostPoolKind host_pool = HostPoolKind::kFerrys;
@@ -66,12 +67,12 @@ struct MachineOptions {
   PeerRates peer{};
   PortRates port{};  // rates of each port
   WorldFault fault = WorldFault::kNoFault;
-  std::uint32_t devices_per_port = 0;  // consecutive devices share one; 0, or a lone device: none
+  std::uint32_t devices_per_port = 0;  // so many neighbours share a port; 0, or one device: no port
   std::int64_t work_most = limits::kWork;  // limit on a tape's work (formats/program_work.h)
-  DriverTimes driver;  // once the pool has been full; who gives back waits for the device
+  DriverTimes driver;                      // times of driver calls, once the pool has been full
 };
 
-// A snapshot of a stream's work. The last handle returns its number.
+// The work that a stream had when the event was recorded. The last handle returns the number.
 struct EventImpl {
   EventImpl(Machine& owner, EventId event, Signal end, StreamId on)
       : machine(&owner), id(event), signal(end), stream(on) {}
@@ -85,15 +86,15 @@ struct EventImpl {
 };
 using EventHandle = std::shared_ptr<EventImpl>;
 
-// No stream owns host memory; every stream that copies records its use.
+// No stream owns host memory. Every stream that copies it records its use.
 inline constexpr StreamId kNoStream{0xffff'ffff};
 
-// Is told what each block of device memory is for. It must not call the machine's pools.
+// Observes what each block of device memory is for. It must not call the machine's pools.
 class MemoryWatch {
  public:
   virtual ~MemoryWatch() = default;
   virtual void allocated(const StorageImpl& storage) = 0;
-  virtual void freed(const StorageImpl& storage) = 0;  // its block is still there
+  virtual void freed(const StorageImpl& storage) = 0;  // its block still exists
   virtual void changed_kind(const StorageImpl& storage, MemoryKind before) = 0;
   virtual void peaks_reset() = 0;
 };
@@ -108,11 +109,11 @@ class Machine {
   void add_consumer(StreamOpConsumer* consumer) { consumers_.push_back(consumer); }
   void trace_to(TraceSink* sink) { engine_.trace_to(sink); }        // not owned
   void watch_memory(MemoryWatch* watch) { memory_watch_ = watch; }  // not owned; null: nobody
-  // Device 0's allocator; not owned, null: nobody.
+  // Traces device 0's allocator. Not owned; null: no trace.
   void trace_memory_to(PoolTrace* trace) { devices_[0].pool.trace_to(trace); }
 
-  // Streams. A device's compute stream 0 exists; others are made on first use, as are those for
-  // copies from other devices.
+  // Streams. A device's compute stream 0 exists from the start. Its other compute streams, and
+  // those for copies from other devices, are made on first use.
   std::uint32_t devices() const { return static_cast<std::uint32_t>(devices_.size()); }
   StreamId compute_stream(std::uint32_t device, std::uint32_t number);
   StreamId compute_stream(std::uint32_t number) { return compute_stream(0, number); }
@@ -128,34 +129,33 @@ class Machine {
   void set_current_stream(StreamId stream) { current_ = stream; }
   EventHandle record(Step step, StreamId stream);
   void wait(Step step, StreamId stream, const EventHandle& event);
-  // The host waits for all work that the stream was given.
+  // The host waits for all work that the stream has so far.
   void synchronize(Step step, StreamId stream);
 
-  // What is run now: the line of the program's file that work and memory are put down to; 0: none.
+  // The line of the program's file to which work and memory are attributed now; 0: none.
   std::uint32_t place() const { return place_; }
   void set_place(std::uint32_t line) { place_ = line; }
 
   // Work.
   void kernel(std::string_view name, std::uint64_t tag, std::span<const Range> reads,
               std::span<const Range> writes, KernelTime time);
-  // Copies within the device, on the current stream, as a kernel does.
+  // Copies within the device, on the current stream, like a kernel.
   void copy_on_device(std::string_view name, Range from, Range to, KernelTime time);
   void copy(Step step, CopyKind kind, Range from, Range to, StreamId stream, bool blocks_host);
   // Copies from another device to the one of `stream`.
   void peer_copy(Step step, Range from, Range to, std::uint32_t from_device, StreamId stream);
 
-  // Memory on the stream's device.
+  // Allocates memory on the stream's device, from the stream's pool.
   Storage allocate(std::int64_t bytes, StreamId stream, Step step = Step::kUser,
                    MemoryKind kind = MemoryKind::kTemporary);
   void set_kind(StorageImpl& storage, MemoryKind kind);
   void record_use(Step step, const Storage& storage, StreamId stream);
   HostBlock allocate_host(Step step, std::int64_t bytes);
-  // Its bytes are not reused before the events are done.
+  // The block is not reused before the events are done.
   void release_host(Step step, const HostBlock& block, std::span<const EventHandle> events);
   Version new_version() { return std::make_shared<VersionCounter>(VersionCounter{++versions_, 0}); }
 
-  // Chooses among legal ways to go on; none: always the usual one. Not
-  // owned.
+  // Decides wherever several answers are legal; null: always the usual answer. Not owned.
   void set_choices(choices::Choices* choices) { choices_ = choices; }
   bool has_choices() const { return choices_ != nullptr; }
   choices::Choices* choices() const { return choices_; }
@@ -165,15 +165,15 @@ class Machine {
   std::uint32_t turn(choices::ChoicePoint point, std::span<const std::uint32_t> actors) {
     return choices_ ? choices_->turn(point, actors) : 0;
   }
-  // The turn that goes on touches something that others may touch.
+  // The current turn touches something that other turns may touch too.
   void touch(choices::Touched what, std::uint64_t number, choices::Access access) {
     if (choices_) choices_->touch(what, number, access);
   }
 
-  // Ends the run: all work is done. Returns the time.
+  // Ends the run: finishes all work, and returns the time.
   Time drain();
 
-  // Host threads. 0 is current at first; an unused thread's clock stands at 0.
+  // Host threads. Thread 0 is current at first. The clock of an unused thread is at 0.
   void set_host_thread(std::uint32_t thread);
   std::uint32_t host_thread() const { return host_thread_; }
   Time host_now() const { return host_now_[host_thread_]; }
@@ -190,18 +190,18 @@ class Machine {
   Time compute_blocked_on_copies_ns(std::uint32_t device = 0) const;
   Time compute_end_ns(std::uint32_t device = 0) const;  // end of everything computed so far
   const DevicePool& pool(std::uint32_t device = 0) const { return devices_[device].pool; }
-  // The peaks of all pools are what they hold now.
+  // Restarts the peaks of all pools at what they hold now.
   void reset_peaks();
-  // What the pool's allocated bytes were when they were at their peak, the last time.
+  // The pool's allocated bytes, by kind, when they last reached their peak.
   const KindBytes& kinds_at_peak(std::uint32_t device = 0) const {
     return devices_[device].kinds_at_peak;
   }
   const PinnedPool& host_pool() const { return *host_pool_; }
   std::int64_t live_storages() const { return live_storages_; }
-  // Events that host buffers wait for in their pool belong to the pool, and are not counted.
+  // Events that host buffers wait for in their pool belong to the pool, so they are not counted.
   std::int64_t live_events() const { return live_events_ - tokens_.held_events(); }
   std::int64_t operations() const { return operations_; }
-  // Broken promises: bytes given out before their uses were done, a wait without end.
+  // Broken promises: memory that was reused before its uses were done, waits that never end.
   const std::vector<check::Hazard>& hazards() const { return hazards_; }
   const MachineOptions& options() const { return options_; }
 
@@ -222,7 +222,7 @@ class Machine {
 
    private:
     struct Entry {
-      EventHandle event;  // none: the table owns the signal itself
+      EventHandle event;  // null: the table owns the signal
       Signal signal{};
     };
     PoolToken add(Entry entry);
@@ -241,7 +241,7 @@ class Machine {
     std::vector<StreamId> transfers;
     StreamId lanes[2]{};
     LaunchQueue queue;
-    // Adds a block of the pool's, after the pool has counted it.
+    // Counts a block of the pool, after the pool has counted it.
     void count(MemoryKind kind, std::int64_t bytes);
     KindBytes kinds;
     KindBytes kinds_at_peak;
@@ -255,7 +255,7 @@ class Machine {
   void check_unlocked(const char* what);
   void forget(EventImpl& event) noexcept;
   void issue(const StreamOp& op);
-  // Counts the work given to the machine. Throws LimitReached if it is too long for a step.
+  // Adds to the work given to the machine. Throws LimitReached if a step cannot last that long.
   void take(Time duration);
   Time copy_ns(Range bytes) const;  // the time on an otherwise idle link
   void issue_copy(Step step, CopyKind kind, Range from, Range to, StreamId stream);

@@ -1,4 +1,5 @@
-// A machine's run as a trace file: what its engine completes, and what the operations are called.
+// Writes a machine's run to a trace file. The times come from its engine, the names from its
+// operations.
 #pragma once
 
 #include <vector>
@@ -11,7 +12,7 @@ namespace ferry::sim {
 
 class MachineTrace final : public StreamOpConsumer {
  public:
-  // Both must outlive it. The machine has issued nothing yet.
+  // Both must outlive it. The machine must not have issued anything yet.
   MachineTrace(Machine& machine, StepTrace& trace);
   void operator()(const StreamOp& op) override;
 

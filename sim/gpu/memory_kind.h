@@ -1,9 +1,9 @@
-// What a device's memory is used for, in the words of PyTorch's memory profiler.
+// The uses of device memory, in the words of PyTorch's memory profiler.
 //
-// A block is of one kind at a time. One that an operator made is temporary until autograd saves it
-// (then an activation, for as long as it lives) or a leaf takes it over as its gradient. Where the
-// bytes of all kinds are counted, they are those of the pool's blocks, so that they add up to what
-// the pool calls allocated. Source: torch/profiler/_memory_profiler.py (Category).
+// A block has one kind at a time. A block that an operator made is temporary until autograd saves
+// it (then it is an activation as long as it lives) or a leaf takes it as its gradient. The bytes
+// of a kind are those of the pool's blocks, so all kinds add up to the pool's allocated bytes.
+// Source: torch/profiler/_memory_profiler.py (Category).
 #pragma once
 
 #include <array>
@@ -20,13 +20,13 @@ enum class MemoryKind : std::uint8_t {
   kInput,
   kGradient,
   kOptimizer,   // the optimizer's state
-  kWorkspace,   // of libraries, kept for good
+  kWorkspace,   // of libraries; never freed
   kActivation,  // saved for backward
-  kTemporary,   // all else: outputs, gradients on their way, what kernels take while they run
+  kTemporary,   // all else: outputs, gradients on their way, memory of running kernels
 };
 inline constexpr std::size_t kMemoryKinds = 8;
 
-// As JSON and CSV have them.
+// The names in JSON and CSV.
 inline constexpr std::array<std::string_view, kMemoryKinds> kMemoryKindNames = {
     "parameters", "buffers",    "inputs",      "gradients",
     "optimizer",  "workspaces", "activations", "temporaries"};

@@ -1,9 +1,9 @@
-// What copies take of each device's memory, and how fast they let kernels go.
+// Computes how much of each device's memory rate copies take, and how much that slows kernels.
 //
-// The bytes of running copies come out of the memory's rate, at both ends of a copy between
-// devices. A kernel that needs more than what they leave goes on as slowly as that makes it, but at
-// least half is left. (Copies go first: links give a few hundredths of that rate.) A device whose
-// rate is not known has kernels that nothing slows.
+// The bytes of running copies are subtracted from the memory's rate, at both ends of a copy between
+// devices. A kernel that needs more than the rest is slowed accordingly, but kernels keep at least
+// half of the rate. (Copies go first, because links carry only a few hundredths of that rate.) If a
+// device's rate is not known, nothing slows its kernels.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +18,17 @@ namespace ferry::sim {
 
 class MemoryRates {
  public:
-  static constexpr std::int64_t kWhole = 1000;  // a share of 1, and the speed that nothing slows
+  static constexpr std::int64_t kWhole = 1000;  // a share of 1, and the full speed
 
-  // `bytes_per_us`: what kernels get; 0: not known.
+  // `bytes_per_us`: the memory rate for kernels; 0: not known.
   void add_device(std::int64_t bytes_per_us) {
     any_ = any_ || bytes_per_us > 0;
-    // No link takes a thousandth of more than the most, and speed() cannot overflow.
+    // Real links carry less than a thousandth of this limit, which keeps speed() from overflowing.
     devices_.push_back({.bytes_per_us = std::min(bytes_per_us, limits::kBytesPerUs)});
   }
   bool is_known(std::uint32_t device) const { return devices_[device].bytes_per_us > 0; }
 
-  // Copies on this route take so much more, or less.
+  // Running copies on this route now take so much more, or less.
   void take(const Route& route, std::int64_t bytes_per_us) {
     if (!any_) return;
     for (const std::uint32_t number : {route.from, route.to}) {
@@ -39,8 +39,8 @@ class MemoryRates {
     }
   }
 
-  // Of a kernel that needs the memory for so many thousandths of its time, in thousandths of its
-  // speed alone. `share` is not 0.
+  // Returns a kernel's speed in thousandths of its full speed. The kernel needs the memory for
+  // `share` thousandths of its time; `share` is not 0.
   std::int64_t speed(std::uint32_t number, std::int64_t share) const {
     const Device& device = devices_[number];
     if (device.copies == 0) return kWhole;
@@ -51,7 +51,7 @@ class MemoryRates {
   }
 
   bool any_changed() const { return !changed_.empty(); }
-  // Calls `changed(device)` for each where copies take more or less than at the last call.
+  // Calls `changed(device)` for each device where copies take more or less than at the last call.
   template <class F>
   void each_changed(const F& changed) {
     for (const std::uint32_t number : changed_) {
@@ -67,12 +67,12 @@ class MemoryRates {
  private:
   struct Device {
     std::int64_t bytes_per_us = 0;
-    std::int64_t copies = 0;  // bytes per us of those that run
-    Time slowed_ns = 0;       // what they added to kernels
+    std::int64_t copies = 0;  // bytes per us of running copies
+    Time slowed_ns = 0;       // time that copies added to kernels
     bool changed = false;
   };
 
-  bool any_ = false;  // of the rates is known
+  bool any_ = false;  // some device's rate is known
   std::vector<Device> devices_;
   std::vector<std::uint32_t> changed_;
 };

@@ -1,6 +1,6 @@
-// Records what a device's allocator does, for a memory snapshot as PyTorch's.
+// Records what a device's allocator does, for a memory snapshot in PyTorch's format.
 //
-// Times are the host's, since the run began: a simulated run has no date.
+// Times are the host's, since the start of the run: a simulated run has no date.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace ferry::sim {
 
 class MemoryRecorder final : public PoolTrace {
  public:
-  // Of device 0, from now on; the machine must outlive it.
+  // Records device 0 from now on. The machine must outlive it.
   explicit MemoryRecorder(Machine& machine) : machine_(machine) { machine_.trace_memory_to(this); }
   MemoryRecorder(const MemoryRecorder&) = delete;
   MemoryRecorder& operator=(const MemoryRecorder&) = delete;

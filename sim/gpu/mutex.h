@@ -1,14 +1,14 @@
-// The core's lock in a simulation. It excludes nobody, for a simulation has one thread and its
-// tasks run to their ends; so whoever locks it twice would wait for itself for ever. It keeps count
-// of how it is used, and the machine reports what a program with threads would not survive:
+// The core's lock in a simulation. It excludes nobody, because a simulation has one thread and its
+// tasks run to their ends. Somebody who locks it twice would wait for ever. So the lock counts how
+// it is used, and the machine reports what would fail in a program with threads:
 //
 //     a lock taken by the thread that holds it, or given back by one that does not
-//     a lock that is still held when the machine goes
-//     a device storage dropped, or host bytes allocated, under a lock: a deleter is anybody's code,
-//     and an allocation waits
+//     a lock that is still held when the machine ends
+//     a device storage dropped, or host memory allocated, under a lock: a deleter can be anybody's
+//     code, and an allocation waits
 //
-// The counts are the thread's, because a mutex knows no machine: a thread runs one simulation at a
-// time, and each one begins and ends without a lock.
+// The counts belong to the thread, because a mutex knows no machine. A thread runs one simulation
+// at a time, and each one begins and ends without a lock.
 #pragma once
 
 #include <utility>

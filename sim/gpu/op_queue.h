@@ -1,18 +1,19 @@
-// The engine's queues: operations in chunks of words, 8 bytes for one that is like the one before.
+// The engine's queues: operations in chunks of words, with 8 bytes for an operation that is like
+// the one before.
 //
-// A queue keeps its front as it is, and of the others what differs from the one before them in the
-// queue: the kind, how many operations the host submitted and how much time passed in between, and
-// the value. That is one word while it fits:
+// A queue keeps its front operation whole. Of the others it keeps the differences from the one
+// before them in the queue: the kind, how many operations the host submitted and how much time
+// passed in between, and the value. If they fit, they take one word:
 //
 //     63       31 30           15 14           3 2     0
 //    |   value    |  later by ns  |  submissions | kind |
 //
-// What does not fit (after a pause of the host, a very long kernel, a copy between devices) is
-// written out in three words: the index and kind above a mark, the time, the value. So nothing is
-// rounded, and nothing takes more than 24 bytes. A chunk's last word leads on to the next chunk.
+// What does not fit (after a pause of the host, a very long kernel, a copy between devices) takes
+// three words: the index and kind above a mark, the time, the value. So nothing is rounded, and
+// nothing takes more than 24 bytes. A chunk's last word links to the next chunk.
 //
-// Chunks go back to a common store once they are read: a long run that advances now and then needs
-// memory for what is queued only.
+// Chunks go back to a common store when they are read. So a long run that advances from time to
+// time needs memory only for what is queued.
 #pragma once
 
 #include <cstddef>
@@ -27,11 +28,11 @@ struct QueuedOp {
   static constexpr int kKindBits = 3;
   std::uint64_t tag;        // the index in submission order, and the kind in the low bits: 0 to 6
   std::int64_t not_before;  // ns
-  std::int64_t value;       // what the kind says, not negative
+  std::int64_t value;       // its meaning depends on the kind; not negative
 };
 
-// 1,080 bytes, 1,088 with malloc's own: were that a power of two, queues that fill at one pace
-// would fight for the same lines of a cache.
+// 1,080 bytes, or 1,088 with malloc's own. If it were a power of two, queues that fill at one pace
+// would compete for the same cache lines.
 struct OpChunk {
   static constexpr std::uint32_t kWords = 135;
   std::uint64_t words[kWords];
@@ -56,17 +57,18 @@ class ChunkStore {
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   std::vector<std::unique_ptr<OpChunk>> all_;
-  std::uint32_t free_ = kNone;  // the first of a list: each free one's first word is the next
+  std::uint32_t free_ = kNone;  // first of a list; a free chunk's first word is the next one
 };
 
-// A FIFO of operations; the store outlives it. front() changes with pop() only.
+// A FIFO of operations. The store must outlive it. While it is not empty, only pop() changes
+// front().
 class OpQueue {
  public:
   bool empty() const { return !has_front_; }
   const QueuedOp& front() const { return front_; }
 
-  // Adds what fits one word of the present chunk, behind what is there already; false if it does
-  // not. Indices only grow.
+  // Adds an operation that fits into one word of the present chunk, behind the others. Returns
+  // false if it does not fit. Indices only grow.
   bool try_push(const QueuedOp& op) {
     const std::uint64_t tag = op.tag - (last_tag_ & ~kKindMask);
     const auto later = static_cast<std::uint64_t>(op.not_before - last_not_before_);
@@ -114,13 +116,13 @@ class OpQueue {
 
  private:
   static constexpr std::uint64_t kKindMask = (1u << QueuedOp::kKindBits) - 1;
-  static constexpr std::uint64_t kMark = kKindMask;  // the kind of a word that is no operation
-  static constexpr std::uint64_t kLink = kMark + 1;  // a bit: the word leads to the next chunk
-  static constexpr int kAhead = 16;  // words: queues are many, and the machine follows few
+  static constexpr std::uint64_t kMark = kKindMask;  // the kind of a word that is not an operation
+  static constexpr std::uint64_t kLink = kMark + 1;  // a bit: the word links to the next chunk
+  static constexpr int kAhead = 16;  // words to fetch ahead: the processor follows few queues
   static constexpr int kLongWords = 3;
   static constexpr int kMarkBits = QueuedOp::kKindBits + 1;
-  static constexpr int kTagBits = 15;     // 4,095 submissions later
-  static constexpr int kValueShift = 31;  // 65 us later, and 8.6e9 of a value
+  static constexpr int kTagBits = 15;     // up to 4,095 submissions later
+  static constexpr int kValueShift = 31;  // up to 65 us later, and a value up to 8.6e9
   static constexpr int kLaterBits = kValueShift - kTagBits;
   static constexpr std::uint64_t kTagMask = (1u << kTagBits) - 1;
   static constexpr std::uint64_t kLaterMask = (1u << kLaterBits) - 1;
@@ -131,7 +133,7 @@ class OpQueue {
     front_.value = static_cast<std::int64_t>(*read_++);
   }
 
-  // Goes on in another chunk; a chunk's last word is kept free for the link.
+  // Continues in another chunk. A chunk's last word is kept free for the link.
   [[gnu::noinline]] void grow(ChunkStore& store) {
     const std::uint32_t chunk = store.take();
     std::uint64_t* words = store.words(chunk);
@@ -163,7 +165,7 @@ class OpQueue {
   const std::uint64_t* read_ = nullptr;
   std::uint64_t* write_ = nullptr;
   std::uint64_t* end_ = nullptr;  // of the chunk that is written
-  std::uint64_t last_tag_ = 0;    // of the operation pushed last, as is
+  std::uint64_t last_tag_ = 0;    // of the last operation pushed
   std::int64_t last_not_before_ = 0;
   std::uint32_t read_chunk_ = 0;
   bool has_front_ = false;

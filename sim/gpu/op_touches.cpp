@@ -11,12 +11,12 @@ using choices::Touched;
 
 namespace {
 
-// Two small numbers in one.
+// Combines two small numbers.
 constexpr std::uint64_t pair(std::uint64_t high, std::uint64_t low) { return (high << 32) | low; }
 
 }  // namespace
 
-// The host's addresses are above all devices'.
+// Returns the pool of an address. The host's addresses are above those of all devices.
 std::uint64_t OpTouches::pool_of(std::uint64_t address) { return address >> kDeviceAddressBits; }
 
 void OpTouches::allocated(const StreamOp& op) {

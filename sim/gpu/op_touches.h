@@ -1,9 +1,10 @@
-// Tells the choices of a run what the operations of each turn touch (sim/choices/turn_orders.h).
+// Reports to a run's choices what the operations of each turn touch (sim/choices/turn_orders.h).
 //
-// An operation writes its stream: what a stream is given keeps its order. A wait reads the record
-// that it waits for. Memory is touched by the storage, and its pool by whoever takes or gives back:
-// which block a pool hands out depends on what it was asked before. The core's own objects are not
-// seen here: each belongs to one stage or one micro-batch, or hands on tensors, which are.
+// An operation writes its stream, because the operations of a stream keep their order. A wait reads
+// the record that it waits for. Memory is touched by storage. An allocation or a free writes its
+// pool, because the block that a pool hands out depends on earlier requests. The core's own objects
+// are not reported: each belongs to one stage or one micro-batch, or passes on tensors, which are
+// reported.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ class OpTouches final : public StreamOpConsumer {
   void operator()(const StreamOp& op) override;
 
  private:
-  // Numbers of a pool's storages, and of a stream's records, are in one row each.
+  // A storage. Storages are numbered within their pool, and records within their stream.
   struct Numbered {
     std::uint64_t end = 0;
     std::uint64_t number = 0;
@@ -31,9 +32,9 @@ class OpTouches final : public StreamOpConsumer {
 
   choices::Choices& choices_;
   std::map<std::uint64_t, Numbered> storages_;     // by address
-  std::map<std::uint64_t, std::uint64_t> counts_;  // of storages, by pool
-  std::map<StreamId, std::uint64_t> records_;      // counts, by stream
-  std::map<EventId, std::uint64_t> last_record_;   // its number
+  std::map<std::uint64_t, std::uint64_t> counts_;  // number of storages, by pool
+  std::map<StreamId, std::uint64_t> records_;      // number of records, by stream
+  std::map<EventId, std::uint64_t> last_record_;   // its number, by event
 };
 
 }  // namespace ferry::sim

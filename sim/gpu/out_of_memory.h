@@ -1,5 +1,6 @@
-// "CUDA out of memory. ...", in PyTorch's words (malloc of c10/cuda/CUDACachingAllocator.cpp,
-// 2.11). Where PyTorch adds what NVML says of processes, this says nothing.
+// The error "CUDA out of memory. ...", in PyTorch's words (malloc of
+// c10/cuda/CUDACachingAllocator.cpp, 2.11). PyTorch may also add what NVML knows of processes; this
+// does not.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +10,12 @@
 
 namespace ferry::sim {
 
-// All in bytes.
+// All are in bytes.
 struct MemoryFigures {
   std::int64_t requested = 0;
-  std::int64_t segment = 0;  // what the message names: the segment that the request would get
+  std::int64_t segment = 0;  // the segment that the request would need, which the message names
   std::int64_t total = 0;
-  std::int64_t free = 0;                // of the device's
+  std::int64_t free = 0;                // free on the device
   std::optional<std::int64_t> allowed;  // by per_process_memory_fraction
   std::int64_t allocated = 0;
   std::int64_t reserved = 0;
@@ -30,7 +31,7 @@ struct OutOfMemory : std::runtime_error {
   std::int64_t reserved_bytes;
 };
 
-// What PyTorch's format_size makes of it, "1024.00 KiB". Ferry's own reports say format_bytes
+// Formats bytes as PyTorch's format_size does: "1024.00 KiB". Ferry's own reports use format_bytes
 // (scenarios/units.h).
 std::string pytorch_size(std::int64_t bytes);
 

@@ -1,8 +1,8 @@
-// Pinned host memory, whoever's pool it is of.
+// The base class of pools of pinned host memory.
 //
-// A buffer is given out, and comes back with the tokens of the copies that may still read or write
-// it; it is not given out again before they are done. Buffers never overlap; addresses go up from
-// 1 << 60 and are never used by another buffer. Not modelled: how long pinning takes, NUMA.
+// A freed buffer comes back with the tokens of the copies that may still read or write it, and is
+// not reused before they are done. Buffers never overlap. Addresses go up from 1 << 60, and no
+// other buffer uses them again. Not modelled: how long pinning takes, NUMA.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class PinnedPool {
  public:
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
-  virtual ~PinnedPool() = default;  // drops the tokens that are still out
+  virtual ~PinnedPool() = default;  // drops the tokens that it still has
 
   // Throws OutOfHostMemory, and LimitReached above 1 PiB.
   virtual HostBlock allocate(std::int64_t bytes) = 0;
@@ -60,7 +60,7 @@ class PinnedPool {
   bool fits(std::int64_t bytes) const {
     return limit_bytes_ == 0 || stats_.pinned_bytes.current + bytes <= limit_bytes_;
   }
-  std::uint64_t pin(std::int64_t bytes);  // the address
+  std::uint64_t pin(std::int64_t bytes);  // returns the address
 
   std::int64_t limit_bytes_;
   PoolEvents& events_;

@@ -1,9 +1,8 @@
-// The interface that memory pools need of the device: remember a stream's work, and tell if it is
-// done.
+// The interface by which memory pools remember the work of a stream, and ask if it is done.
 //
-// A pool may query before it recycles, as PyTorch's pools poll their events. Tokens are the
-// caller's; each one that record() made (or that a host buffer was freed with) is dropped exactly
-// once.
+// A pool may query before it reuses memory, as PyTorch's pools poll their events. Tokens belong to
+// the caller: each one that record() made (or with which a host buffer was freed) is dropped
+// exactly once.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ class PoolEvents {
   virtual void drop(PoolToken token) = 0;
 };
 
-// The current and the highest value.
+// A value and its peak.
 struct Gauge {
   std::int64_t current = 0;
   std::int64_t peak = 0;

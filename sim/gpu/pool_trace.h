@@ -1,11 +1,11 @@
-// What the caching allocator does, action by action, as PyTorch's memory history records it.
+// The actions of the caching allocator, in the form of PyTorch's memory history.
 //
-// Models TraceEntry and record_trace of c10/cuda/CUDACachingAllocator.{h,cpp} (2.11). The order of
-// an allocation's entries: frees that were completed by then; what was given back to the device;
-// what was got from it; the allocation, or kOom.
+// Models TraceEntry and record_trace of c10/cuda/CUDACachingAllocator.{h,cpp} (2.11). The entries
+// of an allocation have this order: frees that have completed; memory given back to the device;
+// memory got from it; the allocation, or kOom.
 //
-// Not as PyTorch's: where several streams' frees complete at once, theirs are in the order of a
-// hash of the streams, and these in the order of the streams' numbers.
+// One thing differs: if frees of several streams complete at once, PyTorch orders them by a hash of
+// the streams, and this code by the streams' numbers.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace ferry::sim {
 
 struct PoolEntry {
   MemoryAction action{};
-  std::uint64_t address = 0;  // kOom: the bytes that the device has free
-  std::int64_t bytes = 0;     // as requested; of segments all; kOom: as rounded
+  std::uint64_t address = 0;  // kOom: the free bytes of the device
+  std::int64_t bytes = 0;     // as requested; of segments: all bytes; kOom: as rounded
   StreamId stream{};
   std::uint64_t segment = 0;  // the address of the segment
 };

@@ -14,7 +14,7 @@ void PossibleSizes::see_room(std::int64_t bytes) {
 void PossibleSizes::see_request(std::int64_t room, std::int64_t rounded,
                                 std::optional<std::int64_t> given_bytes, bool before) {
   // The space behind the block is the room without the block: at least `rounded` bytes, and less
-  // than was given.
+  // than the other block.
   const std::int64_t from =
       given_bytes ? room - *given_bytes + (before ? 0 : kMinBlock) : std::int64_t{0};
   forbid(from, room - rounded);

@@ -1,10 +1,10 @@
-// The sizes that a block may have had of which a trace says only how much was requested.
+// The possible sizes of a block for which a trace has only the requested bytes.
 //
-// The allocator gives a block out whole where little would be left (1 MiB, in the large pool), so a
-// block is as large as its request, or up to so much larger. What lies behind it tells: in the
-// large pool a free block is larger than such a rest, and a request takes the smallest free block
-// that suffices, of equal ones that with the lowest address. So a size with which some request
-// would have been given the space behind the block, and was not, is none that it had.
+// The allocator gives out a whole block if the rest would be small (up to 1 MiB in the large pool).
+// So a block is as large as its request, or up to so much larger. Later requests narrow this down:
+// in the large pool a free block is larger than such a rest, and a request takes the smallest free
+// block that is large enough (of equal ones, the one with the lowest address). So a size is
+// impossible if, with it, some request would have got the space behind the block, but did not.
 //
 // All sizes are multiples of 512 bytes.
 #pragma once
@@ -18,13 +18,13 @@ namespace ferry::sim {
 
 class PossibleSizes {
  public:
-  // From `least` to `most`.
+  // Begins with all sizes from `least` to `most`.
   PossibleSizes(std::int64_t least, std::int64_t most) : least_(least), most_(most) {}
 
-  // The next block in use, or the segment's end, was so many bytes behind its beginning.
+  // The next block in use, or the segment's end, was so many bytes behind the block's beginning.
   void see_room(std::int64_t bytes);
-  // With so much room a request of `rounded` bytes was given another block. That was of
-  // `given_bytes`; `before`: its address is higher. None: nothing that is free was as large.
+  // With so much room, a request of `rounded` bytes got another block, of `given_bytes` (none: no
+  // free block was as large). `before`: that block's address is higher.
   void see_request(std::int64_t room, std::int64_t rounded, std::optional<std::int64_t> given_bytes,
                    bool before);
 

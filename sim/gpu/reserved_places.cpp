@@ -5,7 +5,8 @@
 namespace ferry::sim {
 namespace {
 
-// The end of what is in use of the segment that begins there; a free part at its end may grow.
+// Returns where the used part of the segment that begins at `begin` ends. A free part at its end
+// may still grow.
 std::uint64_t end_of_use(std::uint64_t begin, const std::vector<std::uint64_t>& places, bool small,
                          std::uint64_t stream, const std::vector<MemorySegment>& parts) {
   std::uint64_t end = begin;

@@ -1,8 +1,8 @@
-// Where the expandable segments of a replayed trace begin, by stream and pool, and how many
+// Notes where the expandable segments of a replayed trace begin, by stream and pool, and how many
 // addresses each would need for the requests that may have found too few.
 //
-// A trace says where memory was mapped, and not which addresses were reserved: an allocator whose
-// segment has too few left for a request reserves more, even if mapping fails then.
+// A trace tells where memory was mapped, but not which addresses were reserved. If a segment has
+// too few addresses left for a request, the allocator reserves more, even if mapping then fails.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ namespace ferry::sim {
 
 class ReservedPlaces {
  public:
-  // Each has so many addresses; 0: enough for all.
+  // Each segment has so many addresses; 0: enough for all requests.
   explicit ReservedPlaces(std::int64_t bytes) : bytes_(static_cast<std::uint64_t>(bytes)) {}
 
   void add(std::uint64_t stream, bool small, std::uint64_t address) {
     places_[{stream, small}].push_back(address);
   }
-  // Whether one of the stream's segments has the address already.
+  // True if the address is in one of the stream's segments.
   bool contains(std::uint64_t stream, bool small, std::uint64_t address) const;
 
-  // A request for so many bytes, of a pool with these mapped parts. Streams are numbered in the
-  // trace and in the pool.
+  // Notes a request for so many bytes in a pool with these mapped parts. `stream` is the stream's
+  // number in the trace, and `in_pool` its number in the pool.
   void note_request(std::uint64_t stream, bool small, std::int64_t bytes, std::uint64_t in_pool,
                     const std::vector<MemorySegment>& parts);
   const std::set<std::int64_t>& needs() const { return needs_; }

@@ -19,7 +19,7 @@ Idle why(OpKind kind) {
   }
 }
 
-// By start; of a kind.
+// Returns the work of a kind, by start.
 std::vector<std::size_t> in_order(const RunRecord& record, OpKind kind) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < record.work.size(); ++i) {
@@ -31,21 +31,21 @@ std::vector<std::size_t> in_order(const RunRecord& record, OpKind kind) {
   return order;
 }
 
-// Explains idle times, one after the other.
+// Explains idle times. They must be given in order.
 class Explains {
  public:
   explicit Explains(const RunRecord& record) : record_(record) {
     for (const RecordedWait& wait : record.waits) {
       if (wait.end > wait.start) waits_[wait.stream].push_back(&wait);
     }
-    Time free = 0;  // when the host was done with what it launched before
+    Time free = 0;  // when the host had launched the work before
     for (const RecordedWork& work : record.work) {
       if (work.issued > free) stalls_.emplace_back(free, work.issued);
       free = work.issued + record.launch_ns;
     }
   }
 
-  // [from, to), before `next`, or after the last work of `stream`.
+  // Explains [from, to), before `next`, or after the last work of `stream`.
   void explain(Time from, Time to, StreamId stream, std::optional<std::size_t> next) {
     const auto found = waits_.find(stream);
     if (found != waits_.end()) {
@@ -66,7 +66,7 @@ class Explains {
   std::vector<IdlePart> take() { return std::move(parts_); }
 
  private:
-  // What no wait explains: the host had not launched it, or nothing came any more.
+  // Explains time without a wait: the host had not launched the next work, or there is no more.
   void unlaunched(Time from, Time to, std::optional<std::size_t> next) {
     if (!next) return add({Idle::kNoMoreWork, from, to, std::nullopt, next});
     while (next_stall_ < stalls_.size() && stalls_[next_stall_].second <= from) ++next_stall_;
@@ -86,7 +86,7 @@ class Explains {
   const RunRecord& record_;
   std::map<StreamId, std::vector<const RecordedWait*>> waits_;
   std::map<StreamId, std::size_t> next_wait_;
-  std::vector<std::pair<Time, Time>> stalls_;  // of the host
+  std::vector<std::pair<Time, Time>> stalls_;  // when the host itself waited
   std::size_t next_stall_ = 0;
   std::vector<IdlePart> parts_;
 };
@@ -109,7 +109,7 @@ std::vector<Time> memory_times(const RunRecord& record) {
 RecordedPeak peak_of(const RunRecord& record) {
   std::int64_t bytes = 0;
   std::int64_t most = 0;
-  std::size_t peak = record.found;  // so many changes were made by then
+  std::size_t peak = record.found;  // number of changes up to the peak
   for (std::size_t i = 0; i < record.memory.size(); ++i) {
     const RecordedMemory& each = record.memory[i];
     if (each.change == MemoryChange::kOfOtherKind) continue;

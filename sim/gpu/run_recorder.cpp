@@ -118,7 +118,7 @@ void RunRecorder::changed_kind(const StorageImpl& storage, MemoryKind before) {
   change(MemoryChange::kOfOtherKind, storage, before);
 }
 
-// All that was given is done: the host waited for it.
+// A step begins. The host has waited for all earlier work, so it is done.
 void RunRecorder::peaks_reset() {
   began_ = machine_->engine().makespan();
   record_.work.clear();

@@ -1,5 +1,5 @@
-// Records what a machine's first device does in the last step (run_record.h): what it is given,
-// when that runs, and what its memory is for.
+// Records what a machine's first device does in the last step (run_record.h): the work that it
+// gets, when that runs, and what its memory is for.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ class RunRecorder final : public StreamOpConsumer, public TraceSink, public Memo
   RunRecorder(const RunRecorder&) = delete;
   RunRecorder& operator=(const RunRecorder&) = delete;
 
-  // The machine has issued nothing yet, and is recorded until end(), where all its work is done.
-  // What was recorded before is dropped.
+  // Records from begin() to end(). At begin() the machine must not have issued anything; at end()
+  // all its work must be done. begin() drops what was recorded before.
   void begin(Machine& machine);
   void end();
   const RunRecord& record() const { return record_; }
@@ -40,11 +40,11 @@ class RunRecorder final : public StreamOpConsumer, public TraceSink, public Memo
 
  private:
   struct Stream {
-    std::deque<std::size_t> work;     // given, and not known to be done
+    std::deque<std::size_t> work;     // given, but not yet known to be done
     std::deque<std::size_t> waits;    // likewise
-    std::deque<CompletedOp> done;     // before it was told what it is
+    std::deque<CompletedOp> done;     // done, but it is not yet known what it is
     std::deque<CompletedOp> waited;   // likewise
-    std::optional<std::size_t> last;  // work given in this step
+    std::optional<std::size_t> last;  // latest work given in this step
   };
   struct Live {
     MemoryKind kind{};
@@ -61,7 +61,7 @@ class RunRecorder final : public StreamOpConsumer, public TraceSink, public Memo
   RunRecord record_;
   Time began_ = 0;
   std::vector<Stream> streams_;
-  std::vector<std::optional<std::size_t>> events_;  // the work that a wait for each waits for
+  std::vector<std::optional<std::size_t>> events_;  // for each event, the work that it stands for
   std::map<std::string, std::uint32_t, std::less<>> names_;
   std::map<std::uint64_t, Live> live_;  // by identity
 };

@@ -24,7 +24,7 @@ SegmentOrder::SegmentOrder(std::vector<MemorySegment> segments,
   if (go_down(trace)) std::reverse(segments_.begin(), segments_.end());
 }
 
-// Each time the first of which no older one is left.
+// Takes, again and again, the first segment that no older one precedes.
 std::vector<MemorySegment> SegmentOrder::segments() const {
   std::vector<MemorySegment> ordered;
   std::vector<std::size_t> left(segments_.size());
@@ -55,7 +55,7 @@ std::size_t SegmentOrder::segment_of(std::uint64_t address) const {
   return static_cast<std::size_t>(found - segments_.begin());
 }
 
-// By what was learned, of pairs and so of rows of pairs.
+// True if `one` is older by a pair that was learned, or by a chain of such pairs.
 bool SegmentOrder::is_older(std::size_t one, std::size_t other) const {
   std::vector<std::size_t> reached{one};
   for (std::size_t i = 0; i < reached.size(); ++i) {

@@ -1,7 +1,7 @@
-// The engine's signals: what the records of streams leave behind.
+// The engine's signals. Each record of a stream makes one.
 //
-// A signal takes 16 bytes, from its record until its last user is gone. Users are whoever asked for
-// it (until release), its record, and every wait that is still queued; so a released signal's
+// A signal takes 16 bytes, from its record until its last user is gone. Its users are the caller
+// who got it (until release), its record, and every queued wait for it. So a released signal's
 // number is reused only when nothing can refer to it.
 #pragma once
 
@@ -21,13 +21,13 @@ struct SignalState {
   bool of_copy() const { return (users & 1) != 0; }
 
   std::int64_t time;    // ns; kPending until the record is reached
-  std::uint32_t link;   // the last stream that waits; in a free one: the next free signal
-  std::uint32_t users;  // kUser for each that can still refer to it; and 1 if of a copy
+  std::uint32_t link;   // the last stream that waits; if free: the next free signal
+  std::uint32_t users;  // kUser for each user, and 1 if it is of a copy
 };
 
 class SignalTable {
  public:
-  // True if make() may be called; otherwise only after add_block().
+  // True if make() may be called. Otherwise call add_block() first.
   bool has_room() const { return free_ != kNone || size_ < blocks_.size() * kBlock; }
 
   std::uint32_t make(bool of_copy) {

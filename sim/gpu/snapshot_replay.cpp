@@ -1,3 +1,5 @@
+// Implements snapshot_replay.h. A Replay makes the calls of one device's trace on a DevicePool, and
+// compares what the pool does with the entries of the trace, call by call.
 #include "sim/gpu/snapshot_replay.h"
 
 #include <algorithm>
@@ -19,8 +21,8 @@ namespace {
 
 class Replay final : public PoolTrace {
  public:
-  // The trace from entry `from` on. The device's memory matters for expandable segments alone: how
-  // many addresses they have; 0: enough.
+  // Replays the trace from entry `from` on. The device's memory matters only for expandable
+  // segments, because it limits their addresses; 0: they have enough.
   Replay(const MemorySnapshot& snapshot, std::size_t device, std::size_t from,
          const SnapshotStart& start, std::int64_t total_bytes, const std::string& file)
       : snapshot_(snapshot),
@@ -50,7 +52,7 @@ class Replay final : public PoolTrace {
     if (entry.action == MemoryAction::kFreeCompleted) pending_.erase(entry.address);
   }
 
-  // `told` is called with how many of its entries are done.
+  // Calls `told` after each call, with the number of entries done.
   void run(SnapshotReplay& result, const std::function<void(std::size_t)>& told) {
     for (; at_ < entries_.size() && !difference_; ++calls_) {
       step(result);
@@ -61,10 +63,11 @@ class Replay final : public PoolTrace {
     result.difference = difference_;
   }
 
-  // How many addresses its segments would have needed for requests that may have found too few.
+  // Numbers of addresses that its segments would have needed for requests that may have found too
+  // few.
   const std::set<std::int64_t>& needs() const { return places_.needs(); }
 
-  // Where the first call ends, if it is that which differs.
+  // Returns where the first call ends, if that call is the one that differs.
   std::optional<std::size_t> behind_first() const {
     if (!difference_ || calls_ != 1) return std::nullopt;
     return last_end_ < entries_.size() ? entries_[last_end_] : snapshot_.traces[device_].size();
@@ -74,7 +77,7 @@ class Replay final : public PoolTrace {
   DevicePoolOptions options() {
     DevicePoolOptions options;
     options.conf = snapshot_.conf;
-    options.conf.per_process_memory_fraction = 1;  // the trace has what it does
+    options.conf.per_process_memory_fraction = 1;  // its effects are in the trace
     options.total_bytes = total_bytes_;
     options.has_room = [this](std::int64_t) {
       return is_next(MemoryAction::kSegmentAlloc) || is_next(MemoryAction::kSegmentMap);
@@ -87,7 +90,7 @@ class Replay final : public PoolTrace {
     return options;
   }
 
-  // Where the device put the next segment of the request's stream and pool.
+  // Returns where the device put the next segment of the request's stream and pool; 0: nowhere.
   std::uint64_t place() const {
     const bool small = is_small(*request_);
     for (std::size_t i = at_ + simulated_.size(); i < entries_.size(); ++i) {
@@ -105,7 +108,7 @@ class Replay final : public PoolTrace {
   }
 
   const MemoryEvent& event(std::size_t i) const { return snapshot_.traces[device_][entries_[i]]; }
-  // What the allocator is to do next.
+  // True if this is the next action in the trace.
   bool is_next(MemoryAction action) const {
     const std::size_t next = at_ + simulated_.size();
     return next < entries_.size() && event(next).action == action;
@@ -122,7 +125,7 @@ class Replay final : public PoolTrace {
     }
   }
 
-  // It is in use on a stream of its own, so that nothing else waits for it.
+  // The block is in use on a stream of its own, so nothing else waits for it.
   void free_later(Block* block) {
     const std::uint64_t address = block->address();
     live_.erase(address);
@@ -133,10 +136,10 @@ class Replay final : public PoolTrace {
 
   void step(SnapshotReplay& result) {
     if (event(at_).action == MemoryAction::kFreeRequested) return free();
-    // What goes before an allocation belongs to it; what goes before anything else is
-    // empty_cache's.
+    // Entries before an allocation belong to it. Entries before anything else belong to
+    // empty_cache.
     std::size_t end = at_;
-    std::size_t given_back = at_;  // the place behind what was given back last
+    std::size_t given_back = at_;  // behind the last entry that gives memory back
     while (end < entries_.size() && is_inner(event(end).action)) {
       const MemoryAction action = event(end).action;
       ++end;
@@ -156,7 +159,7 @@ class Replay final : public PoolTrace {
       complete(queried(request, stream));
     } else if (request.action == MemoryAction::kAlloc) {
       complete(end);
-    }  // for one that failed, all were waited for
+    }  // a request that failed has waited for all of them
     ++result.allocations;
     if (snapshot_.conf.expandable_segments && (end > at_ || request.action == MemoryAction::kOom)) {
       places_.note_request(request.stream, is_small(request),
@@ -167,8 +170,8 @@ class Replay final : public PoolTrace {
     compare(end + 1);
   }
 
-  // Whether what was given back before a request was empty_cache's: for the request alone nothing
-  // would have been, or something else first; or nothing was got for it.
+  // True if empty_cache gave back the memory before a request: for the request alone, nothing would
+  // have been given back, or something else first; or the request got no new memory.
   bool was_emptied(const MemoryEvent& request, StreamId stream, std::size_t given_back,
                    std::size_t end) const {
     if (pool_.would_reuse(request.bytes, stream)) return true;
@@ -183,8 +186,8 @@ class Replay final : public PoolTrace {
     return false;
   }
 
-  // Up to where frees were found done by a query, and not waited for: before a block went that is
-  // never split, nothing is waited for.
+  // Returns the end of the frees that a query found done. Before a block that is never split is
+  // given back, nothing is waited for, so there the frees come from a query.
   std::size_t queried(const MemoryEvent& request, StreamId stream) const {
     std::size_t end = at_;
     if (pool_.would_release(request.bytes, stream) == nullptr) return end;
@@ -197,7 +200,7 @@ class Replay final : public PoolTrace {
     try {
       Block* block = pool_.allocate(request.bytes, stream);
       if (block != nullptr) live_[block->address()] = block;
-    } catch (const OutOfMemory&) {  // which the trace has, or has not
+    } catch (const OutOfMemory&) {  // compare() sees if the trace has it
     } catch (const LimitReached& limit) {
       throw InputError(file_, 0, limit.what());
     }
@@ -221,8 +224,8 @@ class Replay final : public PoolTrace {
     compare(at_ + 2);
   }
 
-  // Where all that is in use is waited for next, it may have been free before: it comes to the
-  // same. Blocks that are never split go before that.
+  // If all blocks in use are waited for next, this block may have been free before that; the result
+  // is the same. But blocks that are never split are given back before that wait.
   bool completes_at_once() const {
     std::size_t next = at_ + 1;
     if (next == entries_.size() || event(next).action != MemoryAction::kFreeCompleted ||
@@ -243,7 +246,7 @@ class Replay final : public PoolTrace {
     compare(end);
   }
 
-  // The frees that the trace completes up to there are done by now.
+  // Finishes the pending frees that the trace completes before entry `end`.
   void complete(std::size_t end) {
     for (std::size_t i = at_; i < end; ++i) {
       if (event(i).action != MemoryAction::kFreeCompleted) continue;
@@ -252,7 +255,7 @@ class Replay final : public PoolTrace {
     }
   }
 
-  // Holds what the allocator did against the entries up to `end`, and goes there.
+  // Compares what the allocator did with the entries up to `end`, and continues there.
   void compare(std::size_t end) {
     last_end_ = end;
     std::vector<MemoryEvent> real;
@@ -283,7 +286,7 @@ class Replay final : public PoolTrace {
     at_ = end;
   }
 
-  // Whether it goes as one of several blocks that are never split, for a larger one.
+  // True if it is one of several blocks that are never split, given back for a larger request.
   bool goes_newest_first(const MemoryEvent& event) const {
     const auto& most = snapshot_.conf.max_split_bytes;
     return event.action == MemoryAction::kSegmentFree && request_ != nullptr && most &&
@@ -305,7 +308,7 @@ class Replay final : public PoolTrace {
            (real.action == MemoryAction::kOom || real.address == simulated.address);
   }
 
-  // Frees that complete together are in an order of the streams' own (sim/gpu/pool_trace.h).
+  // PyTorch may have another order of frees that complete together (sim/gpu/pool_trace.h).
   static void order_completions(std::vector<MemoryEvent>& events) {
     const auto completes = [](const MemoryEvent& event) {
       return event.action == MemoryAction::kFreeCompleted;
@@ -335,7 +338,7 @@ class Replay final : public PoolTrace {
     result.segments += static_cast<std::int64_t>(real.size());
   }
 
-  // Inactive blocks keep the size that was requested of them before.
+  // Inactive blocks keep an earlier requested size, which is not compared.
   bool same(const MemorySegment& real, const MemorySegment& simulated) const {
     const auto found = numbers_.find(real.stream);
     const bool same_blocks = std::equal(
@@ -353,16 +356,16 @@ class Replay final : public PoolTrace {
   std::size_t device_;
   const std::string& file_;
   std::int64_t total_bytes_;
-  bool ages_known_;  // of all segments: the trace begins with none
+  bool ages_known_;  // ages of all segments: the trace begins without any
   ReservedPlaces places_{total_bytes_ + total_bytes_ / 8};
-  std::vector<std::size_t> entries_;           // of the trace: those of the allocator
-  std::size_t at_ = 0;                         // among them
-  std::size_t calls_ = 0;                      // that were replayed
-  std::size_t last_end_ = 0;                   // of the latest one's entries
-  const MemoryEvent* request_ = nullptr;       // that is being replayed; null: empty_cache
-  std::map<std::uint64_t, StreamId> numbers_;  // of streams
-  std::vector<std::uint64_t> streams_;         // by number
-  std::uint32_t uses_ = 0;                     // numbers of streams that were given
+  std::vector<std::size_t> entries_;           // the allocator's entries, as indices of the trace
+  std::size_t at_ = 0;                         // an index of entries_
+  std::size_t calls_ = 0;                      // number of calls that were replayed
+  std::size_t last_end_ = 0;                   // the end of the latest call's entries
+  const MemoryEvent* request_ = nullptr;       // the one that is replayed now; null: empty_cache
+  std::map<std::uint64_t, StreamId> numbers_;  // of the trace's streams
+  std::vector<std::uint64_t> streams_;         // the trace's streams, by number
+  std::uint32_t uses_ = 0;                     // stream numbers in use
   ToldEvents completions_;
   DevicePool pool_;
   std::map<std::uint64_t, Block*> live_;
@@ -371,8 +374,8 @@ class Replay final : public PoolTrace {
   std::optional<ReplayDifference> difference_;
 };
 
-// The first call of a trace that begins in the middle: what is left of one that began before it is
-// passed over.
+// Returns the first call of a trace that begins in the middle. The rest of an earlier call is
+// skipped.
 std::size_t first_call(const std::vector<MemoryEvent>& trace) {
   const auto found = std::find_if(trace.begin(), trace.end(), [](const MemoryEvent& event) {
     return !is_inner(event.action) && event.action != MemoryAction::kSnapshot &&
@@ -381,15 +384,15 @@ std::size_t first_call(const std::vector<MemoryEvent>& trace) {
   return static_cast<std::size_t>(found - trace.begin());
 }
 
-// The device's memory with which a segment has nearly, and not quite, so many addresses.
+// Returns a device memory with which a segment just fails to have so many addresses.
 std::int64_t memory_below(std::int64_t needs, const AllocConf& conf) {
   const std::int64_t page = conf.large_segment_bytes;
   const std::int64_t addresses = (needs - 1) / page * page;
   return addresses / 9 * 8;
 }
 
-// A trace from its beginning, with ever fewer addresses for expandable segments, until it is the
-// same; else as with enough of them.
+// Replays a trace from its beginning, with ever fewer addresses for expandable segments, until
+// there is no difference. If there always is one, the result is the one with enough addresses.
 void replay_expandable(const MemorySnapshot& snapshot, std::size_t device, const std::string& file,
                        const std::function<void(std::size_t)>& told, SnapshotReplay& result) {
   constexpr int kTries = 100;
@@ -401,7 +404,7 @@ void replay_expandable(const MemorySnapshot& snapshot, std::size_t device, const
     replay.run(tried, told);
     if (i == 0 || !tried.difference) result = tried;
     if (!tried.difference) return;
-    // The next fewer that some request tells apart.
+    // The next smaller number that makes a difference to some request.
     std::int64_t next = 0;
     for (const std::int64_t needs : replay.needs()) {
       const std::int64_t below = memory_below(needs, snapshot.conf);
@@ -412,7 +415,7 @@ void replay_expandable(const MemorySnapshot& snapshot, std::size_t device, const
   }
 }
 
-// A trace that begins where there were segments: in the orders in which these may have been made.
+// Replays a trace that begins with segments. Tries the orders in which these may have been made.
 void replay_from_the_middle(const MemorySnapshot& snapshot, std::size_t device,
                             const std::string& file, const std::function<void(std::size_t)>& told,
                             SnapshotReplay& result) {
@@ -430,7 +433,7 @@ void replay_from_the_middle(const MemorySnapshot& snapshot, std::size_t device,
     replay.run(result, told);
     if (!result.difference) return;
     if (const auto behind = replay.behind_first(); i == 0 && behind) {
-      // That call may have begun before the trace, with less that was free.
+      // That call may have begun before the trace, when less was free.
       from = *behind;
       start = start_of(snapshot, device, from, file);
       order = SegmentOrder(start.segments, trace);
@@ -441,14 +444,14 @@ void replay_from_the_middle(const MemorySnapshot& snapshot, std::size_t device,
   }
   const auto& address = result.difference->simulated_alloc;
   const auto unsure = address ? start.unsure_ends.find(*address) : start.unsure_ends.end();
-  // With a largest split it is not clear at which end of equal blocks giving back began.
+  // With max_split_size it is not clear at which end of equal blocks the release began.
   const bool order_unknown = may_learn || snapshot.conf.equal_blocks == EqualBlocks::kOldestBlock ||
                              (result.difference->older_and_newer && snapshot.conf.max_split_bytes);
   result.start_unknown = order_unknown || (unsure != start.unsure_ends.end() &&
                                            *result.difference->entry <= unsure->second);
 }
 
-// One device's; its counts are added.
+// Replays one device, and adds to the counts.
 void replay_device(const MemorySnapshot& snapshot, std::size_t device, const std::string& file,
                    const std::function<void(std::size_t)>& told, SnapshotReplay& result) {
   const SnapshotStart start = start_of(snapshot, device, 0, file);

@@ -1,3 +1,5 @@
+// Implements snapshot_start.h. Undo begins with the segments at the end of the trace, and undoes
+// the entries from the last to the first.
 #include "sim/gpu/snapshot_start.h"
 
 #include <algorithm>
@@ -41,7 +43,8 @@ class Undo {
                          trace[i - 1].address == trace[i].address;
       undo(trace[i], fresh, i > from);
     }
-    // An allocation at the very start may have begun before it: what was free then is not known.
+    // An allocation at the very start may have begun before the trace: what was free then is not
+    // known.
     if (expandable_bytes_ != 0) {
       refuse("the trace", "begins with expandable segments: expected one from their start");
     }
@@ -66,14 +69,14 @@ class Undo {
     Known* known;
     PossibleSizes sizes;
     bool never_split;
-    std::size_t freed;  // the entry
+    std::size_t freed;  // the entry that frees it
   };
 
   [[noreturn]] void refuse(const std::string& where, const std::string& why) const {
     throw InputError(file_, 0, where + ": " + why);
   }
 
-  // None: it is in an expandable segment.
+  // Returns null if the address is in an expandable segment.
   Known* find(std::uint64_t address) {
     auto found = segments_.upper_bound(address);
     if (found == segments_.begin()) return nullptr;
@@ -82,17 +85,17 @@ class Undo {
                                                                                     : nullptr;
   }
 
-  // From one place to the next block in use.
+  // Returns the bytes from an address to the next block in use.
   static std::int64_t room(const Known& known, std::uint64_t from) {
     const auto next = known.active.upper_bound(from);
     return static_cast<std::int64_t>((next == known.active.end() ? known.end() : next->first) -
                                      from);
   }
 
-  // A request that finds nothing free, before anything was done for it.
+  // Notes a request that found nothing free. It counts where all that was done for it is undone.
   void want(const MemoryEvent& event) {
     const std::int64_t bytes = rounded_bytes(event.bytes, conf_);
-    // Where some blocks are never split, a block that suffices may be refused.
+    // If some blocks are never split, a request may pass over a block that is large enough.
     if (bytes > kSmallSize && !conf_.max_split_bytes) wanted_ = {bytes, event.stream};
   }
   void see_refused() {
@@ -103,8 +106,7 @@ class Undo {
       unsure.sizes.see_request(room(*unsure.known, address), bytes, std::nullopt, false);
     }
   }
-  // A request was given what was free at `address`: so the block before ends there, and what is
-  // free elsewhere was not as good.
+  // A request got the free space at its address. So no other free space was a better fit.
   void see_given(const Known& known, const MemoryEvent& event) {
     const std::int64_t bytes = rounded_bytes(event.bytes, conf_);
     if (bytes <= kSmallSize) return;
@@ -131,7 +133,7 @@ class Undo {
   void settle(SnapshotStart& start) {
     for (const auto& [address, unsure] : unsure_) {
       MemoryBlock& block = unsure.known->active.at(address);
-      // A block that is never split is most often all of its segment.
+      // A block that is never split is usually its whole segment.
       const auto bytes = unsure.never_split ? unsure.sizes.largest() : unsure.sizes.smallest();
       block.bytes = bytes.value_or(block.bytes);
       if (unsure.sizes.is_settled()) continue;
@@ -139,7 +141,7 @@ class Undo {
     }
   }
 
-  // `whole`: the call that the entry is of has its beginning in the trace.
+  // `whole`: the trace has the beginning of the call that the entry belongs to.
   void undo(const MemoryEvent& event, bool fresh, bool whole) {
     switch (event.action) {
       case MemoryAction::kSegmentMap:
@@ -208,7 +210,7 @@ class Undo {
     unsure_.insert_or_assign(event.address, Unsure{&known, std::move(sizes), whole, entry_});
   }
 
-  // With free blocks between those in use.
+  // Returns the segment with free blocks between those in use.
   static MemorySegment filled(const Known& known) {
     MemorySegment segment = known.segment;
     std::uint64_t at = segment.address;
@@ -233,7 +235,7 @@ class Undo {
   std::size_t entry_ = 0;
   std::map<std::uint64_t, Known> segments_;
   std::map<std::uint64_t, Unsure> unsure_;                        // blocks in use, by address
-  std::optional<std::pair<std::int64_t, std::uint64_t>> wanted_;  // bytes, and the stream
+  std::optional<std::pair<std::int64_t, std::uint64_t>> wanted_;  // bytes and stream
   std::int64_t expandable_bytes_ = 0;
 };
 

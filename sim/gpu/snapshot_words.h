@@ -1,4 +1,4 @@
-// What a memory snapshot tells, in words for people.
+// The entries of a memory snapshot as text for people.
 #pragma once
 
 #include <string>

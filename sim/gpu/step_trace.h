@@ -1,8 +1,8 @@
-// What the streams of an engine did, as a trace file (formats/kineto_file.h).
+// Writes what the streams of an engine did to a trace file (formats/kineto_file.h).
 //
-// The engine tells when work ends, and not what it is: whoever gives it a kernel or a copy says
-// that here, before or after, in each stream's order. Bytes that go to the host and come back are
-// known by the host's address.
+// The engine reports when work ends, but not what it is. So the code that gives it a kernel or a
+// copy also names it here, before or after, in the order of each stream. A copy from the host is
+// matched by its host address with the copy that went there.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ class StepTrace final : public TraceSink {
   explicit StepTrace(std::filesystem::path path) : file_(std::move(path)) {}
 
   void name_device(std::uint32_t device, std::string_view name) { file_.name_device(device, name); }
-  // Before anybody says what it was given.
+  // Call this before given().
   void add_stream(StreamId stream, std::uint32_t device, std::string_view name);
-  // Its next kernel or copy. `host`: of a copy from or to the host, where.
+  // Names the stream's next kernel or copy. `host`: the host address of a copy from or to the host.
   void given(StreamId stream, std::string_view name, std::int64_t bytes = -1,
              std::uint64_t host = 0);
   void completed(const CompletedOp& op) override;
-  // Bytes given out, or taken back.
+  // Bytes were allocated (positive) or freed (negative).
   void allocated(std::uint32_t device, Time at, std::int64_t change);
-  // Once everything is done. The file is there afterwards, and not before.
+  // Call this when everything is done. The file exists only afterwards.
   void commit() { file_.commit(); }
 
  private:
@@ -44,7 +44,7 @@ class StepTrace final : public TraceSink {
   struct Stream {
     std::uint32_t device = 0;
     std::deque<Given> given;
-    std::deque<CompletedOp> completed;  // before somebody said what it is
+    std::deque<CompletedOp> completed;  // not yet named
   };
 
   Stream& of(StreamId stream);
@@ -57,7 +57,7 @@ class StepTrace final : public TraceSink {
     KinetoSpan span;  // without its name
     std::uint64_t flow = 0;
   };
-  std::map<std::uint64_t, Out> out_;  // what went to the host, by address
+  std::map<std::uint64_t, Out> out_;  // copies to the host, by host address
   std::uint64_t flows_ = 0;
 };
 

@@ -34,7 +34,7 @@ std::string stream_name(StreamId stream) {
   }
 }
 
-StreamLog::StreamLog(TraceFile& file)
+StreamLog::StreamLog(StreamLogFile& file)
     : StreamLog([&file](std::string_view line) { file.write(line); }) {}
 
 StreamLog::StreamLog(std::function<void(std::string_view line)> sink) : sink_(std::move(sink)) {

@@ -1,8 +1,9 @@
-// Storages, tensors and version counters of the simulated devices: PyTorch's StorageImpl,
-// TensorImpl and VariableVersion, without bytes.
+// Storages, tensors and version counters of the simulated devices. They are like PyTorch's
+// StorageImpl, TensorImpl and VariableVersion, but have no contents.
 //
-// A storage is a block of a pool; the last reference to it gives the block back at once. A tensor
-// is a window on a storage. Views share their base's version counter; an in-place write bumps it.
+// A storage owns a block of a pool, and its last reference frees the block at once. A tensor is a
+// window on a storage. Views share their base's version counter, which an in-place write
+// increments.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ namespace ferry::sim {
 
 class Machine;
 
-// A layout with the bytes that it touches on its storage.
+// A layout, and the bytes of its storage that it touches.
 struct Window {
   Layout layout;
   Extent extent;
@@ -40,7 +41,7 @@ struct StorageImpl {
   std::int64_t bytes;
   std::uint64_t identity;  // never reused
   std::uint64_t address;
-  MemoryKind kind;      // changed by Machine::set_kind alone, which counts
+  MemoryKind kind;      // only Machine::set_kind changes it, because that counts
   std::uint32_t place;  // Machine::place() when it was made
 };
 using Storage = std::shared_ptr<StorageImpl>;
@@ -51,7 +52,7 @@ struct VersionCounter {
 };
 using Version = std::shared_ptr<VersionCounter>;
 
-// A window on a storage whose first byte is the original's byte number `shift`.
+// A window on a storage that begins at byte number `shift` of the original storage.
 struct TensorLayout {
   std::shared_ptr<const Window> window;
   std::int64_t shift = 0;
@@ -64,7 +65,7 @@ struct TensorImpl {
   Version version;
   bool is_view = false;  // of a tensor that it keeps alive, as PyTorch's views do
 };
-// A handle, like a PyTorch tensor: copies are the same tensor, and see it move.
+// A handle, like a PyTorch tensor: its copies are the same tensor, and see it change.
 using Tensor = std::shared_ptr<TensorImpl>;
 
 inline Tensor make_tensor(Storage storage, TensorLayout layout, Version version) {

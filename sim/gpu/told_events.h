@@ -1,4 +1,5 @@
-// The events of a pool whose trace says when work was done: a record is done once it is told so.
+// The events of a pool that replays a trace. The trace says when work was done: a record is done
+// once finish() is called for it.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// PyTorch's pool of pinned host memory, for what uses it.
+// PyTorch's pool of pinned host memory.
 //
-// Models ATen/core/CachingHostAllocator.h (2.11) with default options: sizes are rounded up to
-// powers of two, without a least one; of equal sizes, the buffer that came back last is given out
-// first. A buffer that is freed under copies waits in one queue for all streams, which is looked
-// through at each request from its front to the first copy that is not done: one slow copy holds
-// back all buffers behind it. Nothing is given back: where nothing more can be pinned, it fails.
+// Models ATen/core/CachingHostAllocator.h (2.11) with default options. Sizes are rounded up to
+// powers of two, without a minimum. Of equal sizes, the buffer that came back last is reused first.
+// A buffer that is freed while copies use it waits in one queue for all streams. Each request goes
+// through this queue from its front to the first copy that is not done, so one slow copy holds back
+// all buffers behind it. Memory is never given back: if no more can be pinned, the pool fails.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ class TorchHostPool final : public PinnedPool {
   TorchHostPool(std::int64_t limit_bytes, PoolEvents& events) : PinnedPool(limit_bytes, events) {}
   ~TorchHostPool() override;
 
-  HostBlock allocate(std::int64_t bytes) override;  // 0 bytes take one
+  HostBlock allocate(std::int64_t bytes) override;  // 0 bytes take one byte
   void free(const HostBlock& block, std::span<const PoolToken> until) override;
 
  private:
@@ -37,7 +37,7 @@ class TorchHostPool final : public PinnedPool {
 
   std::array<std::vector<std::uint64_t>, 64> free_;  // addresses, by the power of two
   std::deque<Pending> pending_;
-  std::map<std::uint64_t, std::int64_t> copies_;  // that a buffer still waits for
+  std::map<std::uint64_t, std::int64_t> copies_;  // how many a buffer still waits for
 };
 
 }  // namespace ferry::sim

@@ -1,9 +1,10 @@
-// The workers of a simulated pipeline: turns of one thread, each with a host clock of its own.
+// The workers of a simulated pipeline: they take turns on one thread, each with a host clock of its
+// own.
 //
 // Worker w is host thread w + 1. A task begins when its worker is free, its predecessors have
-// ended, and the calling thread has submitted it; the calling thread goes on when the last task
-// ends. Tasks run in the order of the list, unless the machine is told to choose
-// (sim/choices/choices.h), so an error that comes first there is the first that happens.
+// ended, and the calling thread has submitted it. The calling thread continues when the last task
+// ends. Tasks run in the order of the list, unless the machine has choices (sim/choices/choices.h).
+// So without choices, the first error in the list is the first that happens.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +45,7 @@ class SimWorkers {
   }
 
  private:
-  // Chooses among the tasks that may run: a worker takes its own in order.
+  // Chooses among the tasks that may run. A worker takes its own tasks in order.
   std::size_t choose(const std::vector<WorkerTask>& tasks, const std::vector<bool>& ran) const {
     std::vector<std::size_t> ready;
     std::vector<std::uint32_t> actors;

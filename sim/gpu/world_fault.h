@@ -1,5 +1,5 @@
-// Faults beneath the core: in pools, events, copies. The simulator is right; with one of these
-// faults it is not, to show that the checkers notice.
+// Faults beneath the core: in pools, events and copies. The simulator itself is correct. Tests add
+// one of these faults to show that the checkers notice it.
 #pragma once
 
 #include <array>

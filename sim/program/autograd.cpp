@@ -45,8 +45,8 @@ bool is_differentiable(const Tensor& tensor) {
   }
 }
 
-// None if there is nothing to differentiate. As with any function of PyTorch's, outputs of integers
-// have no graph.
+// Returns null if there is nothing to differentiate. As with any function in PyTorch, integer
+// outputs have no graph.
 std::shared_ptr<Node> node_of(AutogradState& state, std::string_view name,
                               std::span<const Value> inputs, std::vector<Value>& outputs) {
   const bool needed =
@@ -81,7 +81,7 @@ std::vector<Value> SimAutograd::function(std::span<const Value> inputs, std::vec
 std::vector<Value> SimAutograd::node(
     std::span<const Value> inputs, std::vector<Value> outputs,
     std::function<std::vector<Value>(std::vector<Value>)> backward) {
-  // It has no layouts: an absent gradient stays none.
+  // The node has no layouts, so an absent gradient stays absent.
   if (const auto node = node_of(*state_, "pipeline", inputs, outputs)) {
     node->host_backward = [run = std::move(backward)](const std::vector<Value>&,
                                                       std::vector<Value> gradients) {

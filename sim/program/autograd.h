@@ -1,4 +1,4 @@
-// The simulated autograd as the core's (shared/seam/autograd.h): a handle on the engine.
+// The simulated autograd, as the core sees it (shared/seam/autograd.h): a handle on the engine.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 
 namespace ferry::sim {
 
+// The state of the thread that a recompute restores.
 struct AmbientState {
   std::uint64_t random = 0;  // state of the generator
   std::uint32_t ambient = 0;
@@ -23,14 +24,14 @@ struct AmbientState {
 class AutogradState {
  public:
   virtual ~AutogradState() = default;
-  // Saves it as a node named `name` saves its inputs.
+  // Saves a value as a node named `name` saves its inputs.
   virtual SavedTensor save(std::string_view name, const Value& value) = 0;
   virtual Value unpack(std::string_view name, SavedTensor& saved) = 0;
   virtual std::shared_ptr<Node> new_node(std::string_view name) = 0;
   virtual Tensor ones_like(const Tensor& tensor) = 0;  // made on the current stream
   virtual AmbientState& ambient() = 0;
   virtual bool& grad_mode() = 0;
-  // The list to which names of ops that run are appended; null: none.
+  // The list that gets the names of ops that run; null: none.
   virtual std::vector<std::string>*& op_log() = 0;
   // The node that is saving a tensor now; empty: none.
   virtual std::string_view saving_node() const = 0;
@@ -49,8 +50,8 @@ class SimAutograd {
   NodeId node() const { return engine_->node(); }
   void after_node(std::function<void()> callback) { engine_->after_node(std::move(callback)); }
   void after_task(std::function<void()> callback) { engine_->after_task(std::move(callback)); }
-  // Beyond the seam, for published schedulers (sim/field): the gradients that a node
-  // produced, valid in its after_node callbacks; and the name of the node that saves a
+  // Not part of the seam: published schedulers (sim/field) use these. They return the gradients
+  // that a node produced (valid in its after_node callbacks), and the name of the node that saves a
   // tensor.
   std::span<const Value> node_results() const { return engine_->node_results(); }
   std::string_view saving_node() const { return state_ ? state_->saving_node() : ""; }
@@ -73,7 +74,7 @@ class SimAutograd {
   };
   SavedValue save(const Value& value) { return {state_, state_->save("checkpoint", value)}; }
 
-  // One, since a simulation has one thread.
+  // A simulation has one thread.
   ThreadId thread() const { return ThreadId{}; }
 
   bool grad_mode() const { return state_->grad_mode(); }

@@ -1,5 +1,5 @@
-// A running code: the contents of its slots, the nodes that it made, and the regions that it has
-// open. Globals are in every frame.
+// A running code: the contents of its slots, the nodes that it made, and its open regions. Globals
+// are visible in every frame.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace ferry::sim {
 
-// The nodes that a code made, by the numbers that its statements name them by. They are owned by
-// edges only, as in PyTorch.
+// The nodes that a code made, by the numbers that its statements use. Only edges own them, as in
+// PyTorch.
 class FrameNodes {
  public:
   void set(std::uint32_t number, std::weak_ptr<Node> node) {
@@ -28,7 +28,7 @@ class FrameNodes {
       made_.emplace(place, number, std::move(node));  // nearly always at the end
     }
   }
-  // None: there was none, or it is gone.
+  // Returns null if there was none, or it is gone.
   std::shared_ptr<Node> lock(std::uint32_t number) const {
     const auto place = find(number);
     return place != made_.end() && place->first == number ? place->second.lock() : nullptr;
@@ -55,7 +55,7 @@ struct CodeFrame {
     if (slot < globals.size()) return globals[slot];
     return slots[slot - globals.size()];
   }
-  // If a statement threw, regions are still open: ends the innermost first.
+  // Ends the regions that are still open, the innermost first. They are open if a statement threw.
   void close() {
     while (!excluded.empty()) excluded.pop_back();
   }

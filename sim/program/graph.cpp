@@ -1,3 +1,4 @@
+// Implements graph.h: destroys a graph without recursion.
 #include "sim/program/graph.h"
 
 #include <utility>
@@ -33,7 +34,7 @@ Node::~Node() {
   Remains mine;
   remains = &mine;
   collect(*this);
-  // Newest first: saved tensors may refer to earlier nodes, which its edges still hold.
+  // The newest first: saved tensors may refer to earlier nodes, which the edges still hold.
   while (!mine.saved.empty() || !mine.edges.empty()) {
     if (!mine.saved.empty()) {
       const std::vector<SavedTensor> dying = std::move(mine.saved.back());

@@ -1,4 +1,4 @@
-// The autograd graph of a simulated run: nodes, edges and saved tensors, as PyTorch's.
+// The autograd graph of a simulated run: nodes, edges and saved tensors, as in PyTorch.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace ferry::sim {
 
 struct Node;
 
-// The target of a gradient: an input of a node, which is one of the node's forward outputs.
+// The target of a gradient: a node, and the number of its forward output that has this gradient.
 struct Edge {
   std::shared_ptr<Node> node;
   std::uint32_t output = 0;
@@ -28,7 +28,7 @@ struct Value {
   Edge edge;
 };
 
-// A tensor as autograd saves it: what the hooks returned, else the tensor itself.
+// A tensor as autograd saves it: the result of the hooks or, without hooks, the tensor itself.
 struct SavedTensor {
   std::unique_ptr<Saved<Tensor>> packed;
   Tensor plain;
@@ -39,11 +39,11 @@ struct SavedTensor {
   std::shared_ptr<const Window> window;  // the window when saved, likewise
 };
 
-// The number of every accumulator, as in LibTorch: ready accumulators run first.
+// The sequence of every accumulator, as in LibTorch: ready accumulators run first.
 inline constexpr std::uint64_t kLeafSequence = ~std::uint64_t{0};
 
-// The backward of a node that the host's code made, instead of a body: takes the saved inputs and
-// the outputs' gradients, returns the inputs' gradients.
+// The backward of a node that host code made, instead of a body. It takes the saved inputs and the
+// gradients of the outputs, and returns the gradients of the inputs.
 using HostBackward = std::function<std::vector<Value>(std::vector<Value>, std::vector<Value>)>;
 
 struct Node {
@@ -52,8 +52,8 @@ struct Node {
   std::uint64_t sequence = 0;  // ascending on its thread only, as in LibTorch
   StreamId stream{};           // the forward's stream; the backward runs there
   CodeId body = 0;
-  std::uint32_t place = 0;       // Machine::place() in forward, where its backward counts, too
-  Slot leaf = kNoSlot;           // the global of an accumulator
+  std::uint32_t place = 0;       // Machine::place() in forward; its backward counts there too
+  Slot leaf = kNoSlot;           // the global, if it is an accumulator
   std::shared_ptr<Value> total;  // or where a detached leaf accumulates
   HostBackward host_backward;
   std::vector<TensorLayout> output_layouts;  // layouts, if the host's code made the node
@@ -61,14 +61,14 @@ struct Node {
   std::vector<Edge> next;
   std::vector<SavedTensor> saved;
   bool released = false;
-  // Of the engine's latest count of gradients that came here.
+  // From the engine's latest count: which count it was, and how many gradients come here.
   std::uint64_t counted = 0;
   int dependencies = 0;
 
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
-  // Not recursive: a graph may be deep, and saved tensors may own further nodes.
+  // Not recursive, because a graph may be deep and saved tensors may own further nodes.
   ~Node();
 
   bool is_leaf() const { return leaf != kNoSlot || total; }

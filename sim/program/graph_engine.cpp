@@ -1,3 +1,5 @@
+// Implements graph_engine.h: counts dependencies, runs the ready nodes, and adds and passes on
+// gradients.
 #include "sim/program/graph_engine.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@
 
 namespace ferry::sim {
 
-// Runs the callbacks of the task's end and takes the task off the stack, whatever happened.
+// A running task. At its end, whatever happened, its callbacks run and it leaves the stack.
 class GraphEngine::TaskScope {
  public:
   TaskScope(GraphEngine& engine, Task& task)
@@ -58,7 +60,8 @@ std::vector<Value> GraphEngine::run(std::span<const Root> roots, bool retain_gra
   return std::move(task.found);
 }
 
-// Counts the gradients that each node will get; with wanted edges, finds nodes that lead there.
+// Counts the gradients that each node will get. With wanted edges, also finds the nodes that lead
+// there.
 void GraphEngine::count(Task& task, std::span<const Root> roots) {
   std::vector<Node*> nodes;  // each once
   nodes.reserve(32);
@@ -87,7 +90,7 @@ void GraphEngine::count(Task& task, std::span<const Root> roots) {
   if (!task.wanted.empty()) find_needed(task, nodes);
 }
 
-// A node leads only to nodes made earlier, and to leaves.
+// A node leads only to nodes that were made earlier, and to leaves.
 void GraphEngine::find_needed(Task& task, std::span<Node* const> nodes) {
   const auto leads = [&task](const Edge& edge) {
     return edge && (task.nodes[task.place_of(*edge.node)].needed ||
@@ -129,8 +132,8 @@ void GraphEngine::cross(const Tensor& tensor, StreamId from, StreamId to) {
   machine_.record_use(Step::kUser, tensor->storage, to);
 }
 
-// Models PyTorch's InputBuffer::accumulate: it adds in place where nobody else has the tensor or
-// its storage, which of a view its base has.
+// Models PyTorch's InputBuffer::accumulate: adds in place if nobody else has the tensor or its
+// storage. (A view's base has its storage.)
 void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_mode) {
   if (!into.tensor) {
     into = std::move(gradient);
@@ -153,7 +156,7 @@ void GraphEngine::join(Value& into, Value gradient, const Node& node, bool grad_
 }
 
 // Adds out of place, on the current stream, which is `stream`. In grad mode the sum can be
-// differentiated: its gradient is that of either summand.
+// differentiated: both summands get its gradient.
 Value GraphEngine::add(const Value& a, const Value& b, StreamId stream, bool grad_mode) {
   const std::array<Range, 2> reads{range_of(a.tensor), range_of(b.tensor)};
   const auto bytes = static_cast<std::int64_t>(reads[0].bytes);
@@ -166,15 +169,15 @@ Value GraphEngine::add(const Value& a, const Value& b, StreamId stream, bool gra
   if (!grad_mode || (!a.edge && !b.edge)) return {std::move(sum), {}};
   std::shared_ptr<Node> node = runner_.new_node("AddBackward");
   node->next = {a.edge, b.edge};
-  node->output_layouts.resize(1);  // none: an absent gradient stays none
+  node->output_layouts.resize(1);  // no layouts: an absent gradient stays absent
   node->host_backward = [](const std::vector<Value>&, const std::vector<Value>& gradients) {
     return std::vector<Value>(2, gradients.front());
   };
   return {std::move(sum), {std::move(node), 0}};
 }
 
-// PyTorch has a thread for each device, which takes the latest of its nodes; which thread goes
-// first may be chosen.
+// Returns the index of the ready node that runs next. PyTorch has a thread for each device, which
+// takes the latest of its nodes; the choices decide which thread goes first.
 std::size_t GraphEngine::choose(const Task& task) {
   const std::size_t latest = task.ready.size() - 1;
   if (!machine_.has_choices() || machine_.devices() == 1) return latest;
@@ -197,8 +200,8 @@ void GraphEngine::run_ready(Task& task) {
   while (!task.ready.empty()) run_next(task);
 }
 
-// A turn takes a node from its device's queue, with the gradients that came to it; and puts
-// gradients to others, which may go to their queues.
+// One turn takes a node, with its gradients, from its device's queue and runs it. Then it passes
+// gradients to other nodes, which may enter their queues.
 void GraphEngine::run_next(Task& task) {
   const auto next = task.ready.begin() + static_cast<std::ptrdiff_t>(choose(task));
   Pending& pending = task.nodes[next->at];
@@ -246,8 +249,8 @@ void GraphEngine::run_next(Task& task) {
   }
 }
 
-// PyTorch's AccumulateGrad: the first gradient is taken over where nobody else refers to the
-// tensor, else cloned; a further one is added in place, or out of place where a graph is made.
+// Models PyTorch's AccumulateGrad. The first gradient is taken over if nobody else refers to the
+// tensor, and else cloned. A further one is added in place, or out of place if a graph is made.
 void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
   if (!gradient.tensor) return;
   task.sync_from(leaf.stream);

@@ -1,17 +1,17 @@
-// Runs backward over a graph, as PyTorch's engine does, and is the core's Autograd.
+// Runs backward over a graph, as PyTorch's engine does. The core's Autograd (autograd.h) is a
+// handle on it.
 //
-// One graph task is one call of run(): dependencies are counted from the roots, and of the nodes
-// that are ready the one with the highest sequence number runs first. Each thread numbers the nodes
-// that it makes, so that is the one made last only where one thread made them all: nothing but an
-// edge orders what different threads made. (Where numbers are equal, LibTorch leaves open who runs
-// first; here it is the one made last.) A node runs on the stream of its forward; a gradient
-// that crosses streams is ordered by an event and recorded as in use. Gradients that meet are
-// added, in place where nobody else can see them. At the end the caller's stream waits for the
-// streams of the accumulators and of the gradients that were asked for. Nodes may call run() again:
-// tasks nest.
+// One call of run() is one graph task. It counts dependencies from the roots. Of the ready nodes,
+// the one with the highest sequence number runs first. Each thread numbers the nodes that it makes,
+// so this is the node made last only if one thread made them all. Nodes of different threads are
+// ordered only by edges. (If numbers are equal, LibTorch leaves the order open; here the node made
+// last runs first.) A node runs on the stream of its forward. A gradient that crosses streams is
+// ordered by an event and recorded as in use. Gradients that meet are added, in place if nobody
+// else can see them. At the end, the caller's stream waits for the streams of the accumulators and
+// of the requested gradients. Nodes may call run() again: tasks nest.
 //
-// After a failure nothing more of the task runs except its after_task callbacks. Not modelled:
-// engine threads (except the choice of whose turn it is); hooks on tensors; anomaly mode. Source:
+// After a failure, nothing more of the task runs except its after_task callbacks. Not modelled:
+// engine threads (except the choice of which goes on), hooks on tensors, anomaly mode. Source:
 // torch/csrc/autograd/engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
 #pragma once
 
@@ -35,7 +35,7 @@ namespace ferry::sim {
 class NodeRunner {
  public:
   virtual ~NodeRunner() = default;
-  // Returns the gradients of the node's inputs, one per edge. May run a nested task.
+  // Returns the gradients of the node's inputs, one for each edge. May run a nested task.
   virtual std::vector<Value> run_node(const std::shared_ptr<Node>& node,
                                       std::vector<Value> gradients, bool grad_mode) = 0;
   virtual Value& gradient_of(Slot global) = 0;
@@ -45,9 +45,9 @@ class NodeRunner {
   virtual KernelTime memory_time(std::int64_t bytes) = 0;
 };
 
-// Is told when a graph task begins, when it ends, before its callbacks run, and when they have run;
-// and when a node of it begins, and when it has run, before its callbacks. (Leaves are no nodes
-// here, and one that throws has not run.)
+// Observes when a graph task begins, when it ends (before its callbacks), and when its callbacks
+// have run; also when one of its nodes begins, and when the node has run (before its callbacks).
+// Leaves do not count as nodes, and a node that throws has not run.
 class TaskWatch {
  public:
   virtual ~TaskWatch() = default;
@@ -68,13 +68,13 @@ class GraphEngine {
     Edge edge;
     Tensor gradient;
   };
-  // With `wanted`, returns the gradients that flow there, in order, and touches no global.
+  // With `wanted`, returns the gradients that reach those edges, in order, and changes no global.
   std::vector<Value> run(std::span<const Root> roots, bool retain_graph, bool create_graph,
                          std::span<const Edge> wanted = {});
 
-  // Used by the handle.
+  // SimAutograd, the handle, uses these.
   GraphTaskId graph_task() const { return tasks_.empty() ? GraphTaskId::kNone : tasks_.back()->id; }
-  std::size_t depth() const { return tasks_.size(); }  // of the tasks that run now
+  std::size_t depth() const { return tasks_.size(); }  // number of running tasks
   NodeId node() const { return tasks_.empty() ? NodeId::kNone : tasks_.back()->node; }
   void after_node(std::function<void()> callback) {
     tasks_.back()->after_node.push_back(std::move(callback));
@@ -86,7 +86,7 @@ class GraphEngine {
   void after_task(std::function<void()> callback) {
     tasks_.back()->after_task.push_back(std::move(callback));
   }
-  // True if every task accumulates in leaves.
+  // True if every running task accumulates in leaves.
   bool all_accumulate() const {
     return std::all_of(tasks_.begin(), tasks_.end(),
                        [](const Task* task) { return task->wanted.empty(); });
@@ -101,23 +101,23 @@ class GraphEngine {
     std::shared_ptr<Node> node;
     std::vector<Value> gradients;
   };
-  // A node of the task, until it has run.
+  // A node of the task that has not run yet.
   struct Pending {
-    std::uint64_t id = 0;  // the node's
-    int dependencies = 0;  // the gradients that are still to come
+    std::uint64_t id = 0;  // of the node
+    int dependencies = 0;  // gradients that are still to come
     bool needed = false;   // the node leads to a wanted edge
     bool ready = false;
     Inputs inputs;
-    void drop() {  // as it dies: the gradients first
+    void drop() {  // the gradients die first
       inputs.gradients.clear();
       inputs.node.reset();
     }
   };
-  // Ordered by sequence number, then identity: the highest runs first.
+  // Ordered by sequence number, then by id. The highest runs first.
   struct Ready {
     std::uint64_t sequence = 0;
     std::uint64_t id = 0;
-    std::size_t at = 0;  // in the task's nodes
+    std::size_t at = 0;  // index of the task's nodes
     bool operator<(const Ready& other) const {
       return sequence != other.sequence ? sequence < other.sequence : id < other.id;
     }
@@ -127,7 +127,7 @@ class GraphEngine {
     NodeId node = NodeId::kNone;
     bool retain_graph = false;
     bool create_graph = false;
-    std::vector<Pending> nodes;  // by identity
+    std::vector<Pending> nodes;  // by id
     std::vector<Ready> ready;    // in order
     std::size_t place_of(const Node& of) const {
       const auto place =
@@ -135,7 +135,8 @@ class GraphEngine {
                            [](const Pending& each, std::uint64_t ids) { return each.id < ids; });
       return static_cast<std::size_t>(place - nodes.begin());
     }
-    // What will not run any more: the latest node first, those that wait before those that do not.
+    // Drops what will not run any more, the latest nodes first: those that still wait, then the
+    // ready ones.
     void drop_all() {
       for (auto each = nodes.rbegin(); each != nodes.rend(); ++each) {
         if (!each->ready) each->drop();
@@ -145,7 +146,7 @@ class GraphEngine {
     }
     std::span<const Edge> wanted;
     std::vector<Value> found;
-    std::vector<StreamId> leaf_streams;  // streams that the caller's waits for at the end
+    std::vector<StreamId> leaf_streams;  // at the end, the caller's stream waits for them
     void sync_from(StreamId stream) {
       if (std::find(leaf_streams.begin(), leaf_streams.end(), stream) == leaf_streams.end()) {
         leaf_streams.push_back(stream);
@@ -160,7 +161,7 @@ class GraphEngine {
   static void find_needed(Task& task, std::span<Node* const> nodes);
   void flow(Task& task, const Edge& edge, Value gradient, StreamId from);
   void join(Value& into, Value gradient, const Node& node, bool grad_mode);
-  std::size_t choose(const Task& task);  // a place among what is ready
+  std::size_t choose(const Task& task);  // returns an index of task.ready
   void run_ready(Task& task);
   void run_next(Task& task);
   void accumulate(Task& task, const Node& leaf, Value gradient);

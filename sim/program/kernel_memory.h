@@ -1,9 +1,9 @@
-// What an operator's kernels and their libraries allocate besides its results.
+// The memory that an operator's kernels and their libraries allocate besides its results.
 //
-// Temporaries are taken before the operator is launched and given back after it, as CUDA's host
-// code does. A workspace is made where the first operator needs it, for each library, host thread
-// and stream, and lives as long as the tape. PyTorch's forward is one thread and its engine, where
-// recomputes run too, another, so each has its own.
+// Temporaries are allocated before the operator is launched and freed after it, as CUDA's host code
+// does. A workspace is made at the first operator that needs it, for each library, launching thread
+// and stream, and lives as long as the tape. PyTorch's forward is one thread, and its engine, which
+// also recomputes, is another, so each has its own workspaces.
 #pragma once
 
 #include <array>
@@ -20,29 +20,31 @@
 
 namespace ferry::sim {
 
-// The implementation knows the card. Layouts are of the operator's tensors, null where it has none.
+// The implementation knows the card. Layouts are those of the operator's tensors; null if one is
+// absent.
 class KernelMemory {
  public:
   using Layouts = std::span<const Layout* const>;
   virtual ~KernelMemory() = default;
-  // False: an operator of that name never takes any, whatever its tensors are.
+  // False if an operator of that name never allocates any, whatever its tensors are.
   virtual bool is_asked(std::string_view op) const = 0;
-  // Whether the operator makes its last result first.
+  // True if the operator makes its last result first.
   virtual bool makes_last_first(std::string_view op) const = 0;
-  // The bytes of each library's workspace that the operator needs; 0: none.
+  // The workspace bytes that the operator needs from each library; 0: none.
   virtual std::vector<std::int64_t> workspaces(std::string_view op, Layouts inputs) const = 0;
-  // Each piece's bytes as it is taken, and -k where the k-th goes before the operator's end.
+  // The bytes of each temporary in order of allocation; -k: the k-th is freed before the operator's
+  // end.
   virtual std::vector<std::int64_t> temporaries(std::string_view op, Layouts inputs,
                                                 Layouts outputs) const = 0;
 };
 
-// The threads that launch: of the host, and of each device's engine.
+// The threads that launch: host threads, and the engine thread of each device.
 enum class MadeBy : std::uint8_t { kHost, kEngine };
 using LaunchThread = std::pair<MadeBy, std::uint32_t>;
 
 class Workspaces {
  public:
-  // Of each library that has some bytes here, on the current stream.
+  // Makes, on the current stream, the workspaces of libraries that need bytes and have none yet.
   void make(std::span<const std::int64_t> bytes, LaunchThread thread, Machine& machine) {
     for (std::size_t library = 0; library < bytes.size(); ++library) {
       if (bytes[library] == 0) continue;

@@ -1,9 +1,9 @@
-// The kernels that a tape launches on the machine: that of each op, with the bytes that it reads
-// and writes, those that fill a new tensor, and the copy that moves a global. Results get storages
+// The kernels that a tape launches on the machine: one for each op, with the bytes that it reads
+// and writes; those that fill a new tensor; and the copy that moves a global. Results get storages
 // from the current stream's pool.
 //
-// A kernel's tag says what it computes. It depends on the ambient state, and a random op's on the
-// generator, which it moves on.
+// A kernel's tag says what it computes. It depends on the ambient state. A random op's tag also
+// depends on the generator, which the op advances.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace ferry::sim {
 
-// Says which thread launches now.
+// Tells which thread launches now.
 class Launcher {
  public:
   virtual ~Launcher() = default;
@@ -30,7 +30,7 @@ class Launcher {
 
 class Kernels {
  public:
-  // All must outlive it; `prepared` is the program's. `memory`: null: kernels take none.
+  // All must outlive it. `prepared` is of the program. `memory`: null: kernels allocate none.
   Kernels(const Program& program, const Prepared& prepared, Machine& machine,
           const KernelTimes& times, const Launcher& launcher, const KernelMemory* memory)
       : program_(program),
@@ -42,13 +42,13 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  // The op is statement number `index` of the frame's code. Returns the tag of what it computed.
+  // Runs the op, statement number `index` of the frame's code. Returns the tag of what it computed.
   std::uint64_t run_op(CodeFrame& frame, std::size_t index, const Op& op);
-  // Runs it again on these inputs (null: none), with that tag, and returns its outputs.
+  // Recomputes the op on these inputs (null: absent) with that tag, and returns its outputs.
   std::vector<Tensor> run_again(CodeId code, std::size_t index, const Op& op, std::uint64_t tag,
                                 const std::vector<Tensor>& inputs);
   void run_view(CodeFrame& frame, const View& view);
-  // A tensor of this layout, alone on a new storage of its size.
+  // Makes a tensor of this layout, alone on a new storage of its size.
   Tensor filled(std::string_view op, TensorLayout layout, StreamId stream);
   // Gives the tensor another storage with the same contents.
   void move(const Tensor& tensor);
@@ -63,7 +63,7 @@ class Kernels {
   template <class Output>
   void make_outputs(CodeId code, std::size_t index, const Op& op, const Output& output);
   Tensor make_output(const Op& op, std::size_t number);
-  // `input(i)` and `output(i)` are its tensors by number.
+  // `input(i)` and `output(i)` are the op's tensors by number.
   template <class Input, class Output>
   void launch(CodeId code, std::size_t index, const Op& op, std::uint64_t tag, const Input& input,
               const Output& output);

@@ -1,5 +1,5 @@
-// Is told of the nodes that the core asks for, of pipelines and reentrant checkpoints, beside those
-// of the program's own ops.
+// Observes the nodes that the core requests for pipelines and reentrant checkpoints. These are
+// additional to those of the program's own ops.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@ namespace ferry::sim {
 class NodeWatch {
  public:
   virtual ~NodeWatch() = default;
-  // The outputs have no graph yet. Not `needed`: without grad mode, or where no input requires
-  // grad, there is no node.
+  // The outputs have no graph yet. `needed` is false without grad mode, or if no input requires
+  // grad; then there is no node.
   virtual void asked(std::span<const Value> inputs, std::span<const Value> outputs,
                      bool needed) = 0;
 };

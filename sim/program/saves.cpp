@@ -8,8 +8,8 @@
 namespace ferry::sim {
 namespace {
 
-// While it lives, this node is saving a tensor. (A handler that throws again would unwind twice:
-// recomputes end by an exception.)
+// While it lives, this node is the one that saves a tensor. (It is a destructor, because a handler
+// that throws again would unwind twice: recomputes end with an exception.)
 class Named {
  public:
   Named(std::string_view& now, std::string_view name) : now_(now) { now_ = name; }
@@ -63,7 +63,7 @@ Value Saves::unpack(std::string_view name, const SavedTensor& saved) {
 
 namespace {
 
-// A view with gaps may come back without them.
+// A view with gaps may come back without its gaps.
 bool is_dense_copy(const Layout& now, const SavedTensor& saved) {
   const Layout& before = saved.window->layout;
   const bool gaps = saved.window->extent.bytes() > tensor_bytes(before);
@@ -72,7 +72,7 @@ bool is_dense_copy(const Layout& now, const SavedTensor& saved) {
 
 }  // namespace
 
-// Equal contents under other strides are other values, too, but for a dense copy of a view with
+// Equal contents with other strides count as another value, except in a dense copy of a view with
 // gaps.
 void Saves::check_unpacked(std::string_view name, const SavedTensor& saved, const Tensor& tensor) {
   const Layout& before = saved.window->layout;

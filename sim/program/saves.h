@@ -1,7 +1,8 @@
-// Saves a tape's tensors for backward: packed by the hooks in force, or kept as they are, and then
-// refused if they were written in place since.
+// Saves a tape's tensors for backward. The hooks in force pack them. Without hooks the tensor
+// itself is kept, and unpacking it is an error if it was written in place since.
 //
-// With Values, what comes back is compared with what was saved, and a difference is a hazard.
+// With Values, the unpacked contents are compared with the saved ones, and a difference is a
+// hazard.
 #pragma once
 
 #include <string_view>
@@ -23,7 +24,7 @@ class Saves {
   Saves(const Saves&) = delete;
   Saves& operator=(const Saves&) = delete;
 
-  // Saves it as a node named `name` saves its inputs.
+  // Saves a value as a node named `name` saves its inputs.
   SavedTensor save(std::string_view name, const Value& value);
   Value unpack(std::string_view name, const SavedTensor& saved);
 

@@ -1,3 +1,4 @@
+// Implements tape.h: runs the statements of codes, spans, the bodies of nodes, and backwards.
 #include "sim/program/tape.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ bool keeps(const SpanRange& span, std::size_t statement) {
   return std::binary_search(span.keep.begin(), span.keep.end(), statement);
 }
 
-// While it lives, the span is open.
+// The span is open while this lives.
 class OpenSpan {
  public:
   OpenSpan(std::vector<const SpanRange*>& open, const SpanRange& span) : open_(open) {
@@ -36,7 +37,7 @@ class OpenSpan {
   std::vector<const SpanRange*>& open_;
 };
 
-// While it lives, this is the place of the node that runs.
+// While this lives, `place` is the place of the running node.
 class ReplacedPlace {
  public:
   ReplacedPlace(std::uint32_t& now, std::uint32_t place)
@@ -129,7 +130,7 @@ void Tape::run() {
       continue;
     }
     const StreamId stream = machine_.current_stream();
-    // Only environment and program errors get here; the state is that of a caught exception.
+    // Only environment and program errors get here. They leave the state of a caught exception.
     const auto caught = [&](std::string message) {
       machine_.set_current_stream(stream);
       grad_mode_ = true;
@@ -144,7 +145,7 @@ void Tape::run() {
       break;
     } catch (const std::exception& error) {
       caught(error.what());
-    } catch (const Error& error) {  // a scheduler's that knows no world
+    } catch (const Error& error) {  // from a scheduler that does not know the world
       caught(std::string(error.what()) +
              " (thrown alone: expected ferry::make_error<Tensor>(…), which programs catch)");
     }
@@ -202,7 +203,7 @@ void Tape::run_statement(CodeFrame& frame, std::size_t index) {
   }
 }
 
-// Under so many of the scopes, the outermost ones.
+// Runs the op under the first `scopes` scopes, the outermost ones.
 void Tape::run_op_under(std::size_t scopes, CodeFrame& frame, std::size_t index, const Op& op) {
   if (scopes == 0) return run_op(frame, index, op);
   OpCall call{op, frame, kernels_.ambient,
@@ -227,7 +228,7 @@ void Tape::run_op(CodeFrame& frame, std::size_t index, const Op& op) {
   for (const Slot slot : op.out) ran.outputs.push_back(frame.at(slot).tensor);
   RanOp::Run again;
   if (!op.once) again = run_again(frame.code, index, tag, std::move(present));
-  // The last listeners are the planned spans': what one of them keeps, others may run again.
+  // The last listeners are those of the planned spans. If one keeps an op, others may recompute it.
   const std::size_t others = listeners_.size() - std::min(listeners_.size(), open_spans_.size());
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
     const bool kept = i >= others && keeps(*open_spans_[i - others], index);
@@ -236,7 +237,8 @@ void Tape::run_op(CodeFrame& frame, std::size_t index, const Op& op) {
   }
 }
 
-// What runs the op again that ran with `tag`. `present`: which of its inputs are tensors.
+// Returns a function that recomputes an op with its `tag`. `present`: which of its inputs are
+// tensors.
 std::function<std::vector<Tensor>(const std::vector<Tensor>&)> Tape::run_again(
     CodeId code, std::size_t index, std::uint64_t tag, std::vector<bool> present) {
   return
@@ -249,7 +251,7 @@ std::function<std::vector<Tensor>(const std::vector<Tensor>&)> Tape::run_again(
         const Op& again = std::get<Op>(program_.codes[code].statements[index].action);
         if (static_cast<std::int64_t>(again.in.size() + again.out.size()) >
             machine_.options().work_most - work_) {
-          throw LimitReached("the ops of a step's spans run again too often");
+          throw LimitReached("the spans of a step recompute too many ops");
         }
         work_ += static_cast<std::int64_t>(again.in.size() + again.out.size());
         machine_.set_place(program_.codes[code].statements[index].line);
@@ -290,7 +292,7 @@ LaunchThread Tape::launch_thread() const {
 
 void Tape::save(CodeFrame& frame, Node& node, Slot slot) {
   const Value& value = frame.at(slot);
-  // (A gradient that nobody gave is saved as nothing, as in PyTorch.)
+  // An absent gradient is saved as nothing, as in PyTorch.
   const bool body = program_.codes[frame.code].kind == CodeKind::kBody;
   if (!value.tensor && !body) throw std::runtime_error("a saved slot holds no tensor");
   SavedTensor saved = saves_.save(node.name, value);
@@ -329,7 +331,7 @@ void Tape::run_statements(CodeFrame& frame, std::pair<std::size_t, std::size_t> 
 
 void Tape::run_span(CodeFrame& frame, const SpanRange& span) {
   const auto run = [&] {
-    // No statement of a span runs another code, so what runs now is of this span.
+    // No statement of a span runs another code, so all that runs now belongs to this span.
     const OpenSpan open(open_spans_, span);
     run_statements(frame, {span.begin, span.end}, span.inner);
   };
@@ -337,8 +339,8 @@ void Tape::run_span(CodeFrame& frame, const SpanRange& span) {
   run();
 }
 
-// A running code. A body may go backward through its own node, and a graph may be gone through
-// again and again: only these limits end that.
+// A running code. A body may run backward through its own node, and a graph may be traversed again
+// and again. Only these limits end that.
 class Tape::Running {
  public:
   Running(Tape& tape, const PreparedCode& code) : tape_(tape), slots_(code.slots) {
@@ -349,10 +351,10 @@ class Tape::Running {
     const std::int64_t most = tape.machine_.options().work_most;
     if (code.work > most - tape.work_) {
       throw LimitReached("the codes of a step name at most " + std::to_string(most) +
-                         " slots, each code as often as it runs, and these name more");
+                         " slots (a code counts as often as it runs), and these name more");
     }
     if (slots_ > limits::kLiveSlots - tape.live_slots_) {
-      throw LimitReached("codes that run at a time have at most " +
+      throw LimitReached("the codes that run at one time have at most " +
                          std::to_string(limits::kLiveSlots) + " slots");
     }
     tape.work_ += code.work;
@@ -403,7 +405,7 @@ std::vector<Value> Tape::run_code(CodeId id, std::vector<Value> arguments,
 std::vector<Value> Tape::run_node(const std::shared_ptr<Node>& node, std::vector<Value> gradients,
                                   bool grad_mode) {
   const SimAutograd::GradModeScope mode(autograd(), grad_mode);
-  // What unpacking runs again has places of its own; the node's is there again afterwards.
+  // Recomputed operators set places of their own. Afterwards the node's place is set again.
   const ReplacedPlace place(node_place_, node->place);
   machine_.set_place(node->place);
   if (node->host_backward) return run_host_node(*node, std::move(gradients));
@@ -413,8 +415,8 @@ std::vector<Value> Tape::run_node(const std::shared_ptr<Node>& node, std::vector
     saved.push_back(unpack_for(*node, entry));
     if (entry.own_output != ~0u) saved.back().edge = {node, entry.own_output};
   }
-  // Where no gradient comes, a node of PyTorch's own unpacks what it saved, computes nothing and
-  // gives none (torch/csrc/autograd/generated/Functions.cpp, any_grad_defined).
+  // If no gradient comes, a node of PyTorch's own unpacks what it saved, computes nothing and
+  // returns no gradients (torch/csrc/autograd/generated/Functions.cpp, any_grad_defined).
   const auto came = [](const Value& gradient) { return gradient.tensor != nullptr; };
   if (prepared_.codes[node->body].reads_arguments && std::ranges::none_of(gradients, came)) {
     return std::vector<Value>(program_.codes[node->body].results.size());

@@ -1,10 +1,10 @@
 // The tape: runs a program on a machine, as PyTorch would.
 //
 // It interprets code (formats/program.h): ops over slots, frames, nodes with their saved tensors,
-// backward bodies. A storage dies when its last slot, saved tensor or gradient dies. An error of
-// the program itself (a Raise, a second backward without retain_graph) or beneath it (out of
-// memory, an injected fault) ends the outermost Call or Backward of the main code and is recorded.
-// The main code then goes on: the next step must work.
+// and backward bodies. A storage dies when its last slot, saved tensor or gradient dies. An error
+// of the program itself (a Raise, a second backward without retain_graph) or of its environment
+// (out of memory, an injected fault) ends the outermost Call or Backward of the main code, and is
+// recorded. The main code then goes on: the next step must work.
 //
 // kernels.h runs ops on the machine; saves.h saves and restores tensors.
 #pragma once
@@ -36,8 +36,8 @@
 
 namespace ferry::sim {
 
-// An op as it ran, with what runs it again: on other tensors in the same order, with the same
-// random numbers. Returns its outputs.
+// An op that has run. `run` recomputes it on other tensors in the same order, with the same random
+// numbers, and returns its outputs.
 struct RanOp {
   struct Input {
     Tensor tensor;
@@ -46,12 +46,12 @@ struct RanOp {
   std::vector<Input> inputs;
   std::vector<Tensor> outputs;
   using Run = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
-  Run run;  // none: it does not run again
+  Run run;  // null: it must not be recomputed
 };
 using OpListener = std::function<void(const RanOp&)>;
 
-// An op that is about to run, for whoever may have its outputs already. `run` goes on to the scopes
-// around, and then runs it; the outputs then stand in the frame's slots.
+// An op that is about to run, for scopes that may have its outputs already. `run` calls the scopes
+// around and then runs the op; its outputs are then in the frame's slots.
 struct OpCall {
   const Op& op;
   CodeFrame& frame;
@@ -71,7 +71,7 @@ class SegmentRunner {
   virtual std::vector<Value> run_reentrant(
       const std::vector<Value>& inputs, const CoreCheckpointOptions& options,
       std::function<std::vector<Value>(std::vector<Value>)> function) = 0;
-  // While the function runs, `listeners` may have one more, that is told of each op.
+  // While the function runs, `listeners` may have one more listener, which gets each op.
   virtual void run_span(std::vector<OpListener>& /*listeners*/,
                         const std::function<void()>& function) {
     function();
@@ -81,20 +81,20 @@ class SegmentRunner {
 struct ProgramError {
   std::uint32_t line = 0;
   std::string message;
-  // The step exceeds the simulator's limits (LimitReached); `line` is that of the op that did. The
-  // main code ends there.
+  // The step exceeds the simulator's limits (LimitReached). `line` is then that of the op that
+  // does, and the main code ends there.
   bool beyond_limits = false;
-  // How many saved tensors the nodes of the statement's own backwards had got back by then. (Those
-  // of backwards within a node, or within what a node runs again, do not count.)
+  // How many saved tensors the nodes of the statement's own backwards had unpacked by then.
+  // (Backwards within a node, or within a recompute, do not count.)
   std::int64_t unpacked = 0;
 };
 
 class Tape final : private NodeRunner, private AutogradState, private Launcher {
  public:
   // The program, the machine, the times and the memory must outlive the tape. `values`: null leaves
-  // contents unchecked. Globals live on the devices listed; past the list's end on device 0, and
-  // aliases with what they alias. `memory`: null: kernels take none. `prepared`: of these; null: it
-  // is made here.
+  // contents unchecked. `device_of_global`: the devices of the first globals. The others are on
+  // device 0, and an alias is on the device of its base. `memory`: null: kernels allocate none.
+  // `prepared`: made from these; null: the tape makes it.
   Tape(const Program& program, Machine& machine, const KernelTimes& times, check::Values* values,
        std::span<const std::uint32_t> device_of_global = {}, const KernelMemory* memory = nullptr,
        std::shared_ptr<const Prepared> prepared = nullptr);
@@ -104,19 +104,19 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   // Called before each Call of the main code: one Call is one forward.
   void before_call(std::function<void()> callback) { before_call_ = std::move(callback); }
 
-  // The context of checkpoints from now on, in the calls of the main code.
+  // Sets the context of later checkpoints in the calls of the main code.
   void set_checkpoint_context(std::shared_ptr<const CheckpointContext> context) {
     engine_.hooks.checkpoint = std::move(context);
   }
-  // Each forward that the main code calls has these spans, of its operators; null: none. Without a
-  // runner they run as other statements do.
+  // Sets the spans of operators in each forward that the main code calls; null: none. Without a
+  // runner they run like other statements.
   void set_spans(std::shared_ptr<const std::vector<SpanRange>> spans) { spans_ = std::move(spans); }
   void watch_tasks(std::vector<TaskWatch*> by) { engine_.watch_tasks(std::move(by)); }  // not owned
   void watch_nodes(NodeWatch* by) { node_watch_ = by; }                                 // not owned
-  // The runner of checkpoints; null: they run as other calls do. It must outlive the tape.
+  // Sets the runner of checkpoints, which must outlive the tape; null: they run like other calls.
   void set_segments(SegmentRunner* segments) { segments_ = segments; }
 
-  // Each op runs under these; the innermost is the last.
+  // Each op runs under these scopes; the last is the innermost.
   std::vector<OpScope>& op_scopes() { return op_scopes_; }
 
   void run();
@@ -126,7 +126,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   }
   // Drops the main code's frames and graphs. Globals and gradients stay.
   void drop_frames();
-  // As zero_grad does: one after the other, in the order of the globals.
+  // Drops them as zero_grad does: one after the other, in the order of the globals.
   void drop_gradients() {
     for (Value& gradient : gradients_) gradient = {};
   }
@@ -143,7 +143,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   std::vector<Value> run_code(CodeId id, std::vector<Value> arguments, std::vector<Value> saved);
   // Runs the frame's statements, except those that a When hides.
   void run_statements(CodeFrame& frame);
-  // Those in [first, second), of which some are in spans.
+  // Runs those in [first, second). Some of them are in `spans`.
   void run_statements(CodeFrame& frame, std::pair<std::size_t, std::size_t> range,
                       const std::vector<SpanRange>& spans);
   void run_statement(CodeFrame& frame, std::size_t index);
@@ -179,10 +179,11 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   std::vector<std::string>*& op_log() override { return kernels_.op_log; }
   KernelTime memory_time(std::int64_t bytes) override { return kernels_.memory_time(bytes); }
 
-  // The one that runs now: in backward (in a recompute, say) the engine's, of the stream's device.
+  // The thread that launches now. In backward, also in a recompute, it is the engine's, of the
+  // stream's device.
   LaunchThread launch_thread() const override;
   void make_globals(std::span<const std::uint32_t> device_of_global);
-  // A stream of the device that the code runs on.
+  // Returns a stream of the device that the code runs on.
   StreamId compute_stream(std::uint32_t number) {
     return machine_.compute_stream(machine_.device_of(machine_.current_stream()), number);
   }
@@ -190,7 +191,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   const Program& program_;
   Machine& machine_;
   check::Values* values_;
-  const std::shared_ptr<const Prepared> own_prepared_;  // keeps what follows alive
+  const std::shared_ptr<const Prepared> own_prepared_;  // keeps prepared_ alive
   const Prepared& prepared_;
   GraphEngine engine_;
   Kernels kernels_;
@@ -213,10 +214,10 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   std::vector<OpScope> op_scopes_;
   std::vector<OpListener> listeners_;  // of the spans that the running code is in
   std::shared_ptr<const std::vector<SpanRange>> spans_;
-  std::vector<const SpanRange*> open_spans_;  // that run now, of those; the outermost first
+  std::vector<const SpanRange*> open_spans_;  // those that run now; the outermost first
   std::function<void()> before_call_;
   std::vector<ProgramError> errors_;
-  std::int64_t unpacked_ = 0;  // by the main code's statement
+  std::int64_t unpacked_ = 0;  // by the main code's present statement
 };
 
 }  // namespace ferry::sim

@@ -1,6 +1,6 @@
 // The core on the simulated device, compiled once: the offloader in core.cpp, checkpoints and spans
 // in sim/run/training. A file that includes this and uses them on one of these devices compiles
-// only its own calls. Without it a file that runs the core takes three times as long to compile.
+// only its own calls. Without it, a file that runs the core takes three times as long to compile.
 #pragma once
 
 #include "shared/adaptors/bent.h"

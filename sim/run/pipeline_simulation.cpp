@@ -1,3 +1,4 @@
+// Implements pipeline_simulation.h: runs the stages of a step on a tape, and reads the results.
 #include "sim/run/pipeline_simulation.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ class Stages {
     for (std::uint32_t d = 0; d < options.devices; ++d) devices_.emplace_back(machine, d);
   }
 
-  // Throws what a stage throws. Warnings of the offloaders go to `result`.
+  // Runs the step. Throws what a stage throws. The offloaders' warnings go to `result`.
   void step(PipelineSimulation& result) {
     make_offloaders(result);
     Segments<SimDevice> segments(machine_, devices_, tape_.autograd(), options_.rules);
@@ -101,7 +102,7 @@ class Stages {
                   [this](const ValueList& results, std::size_t) { return loss(results); });
   }
 
-  // Runs one micro-batch on the stage's device: from its inputs and pops to its results.
+  // Runs one micro-batch of a stage on its device, from its inputs and popped skips to its results.
   ValueList run(std::size_t stage, ValueList given) {
     const StageCrossings& crossings = crossings_[stage];
     for (std::size_t i = 0; i < given.size(); ++i) {
@@ -133,7 +134,8 @@ class Stages {
     const StagePolicy policy = options_.policy(stage);
     if (!offloads(policy)) return tape_.call(code, std::move(arguments));
     Offloads& offloader = *offloaders_[device_of(stage)];
-    // A checkpointed stage uses its saved tensors at once when it runs again.
+    // When a checkpointed stage is recomputed, it uses its saved tensors at once, so they do not
+    // move.
     if (policy == StagePolicy::kCheckpointOffload) {
       if (!tape_.autograd().grad_mode()) offloader.begin_run();
       return tape_.call(code, std::move(arguments));
@@ -150,19 +152,19 @@ class Stages {
     return static_cast<std::size_t>(at - list.begin());
   }
 
-  // While a stage makes no graph, the core asks for gradients of every value that may have one; the
+  // While a stage makes no graph, the core requests gradients of every value that may have one. The
   // program says which slots do.
   static Value as_made(Value value, bool edge) {
     if (!edge) value.edge = {};
     return value;
   }
-  // A stage that will run again has no edges yet.
+  // A stage that will be recomputed has no edges yet, so a leaf stands for them.
   Value promised(const Value& value, bool edge) {
     if (!edge || value.edge || tape_.autograd().grad_mode()) return value;
     return tape_.autograd().leaf(value.tensor, true);
   }
 
-  // A captured loss is an edge only: a scalar then stands for it, as the root.
+  // A captured loss is only an edge. A scalar then stands for it, as the root.
   Value loss(const ValueList& results) {
     Value root = results.at(staged_.root);
     if (root.edge && !root.tensor) {
@@ -235,7 +237,7 @@ PipelineSimulation simulate_pipeline(const StagedProgram& staged, const Hardware
     throw std::invalid_argument("expected the same number of stages on each device");
   }
   make_schedule(options.schedule, options.devices, staged.stages.size() / options.devices,
-                options.microbatches);  // otherwise it throws
+                options.microbatches);  // throws if it is impossible
   const Roofline times(hardware);
   Checkers checkers;
   MachineOptions limits = machine_options(hardware);

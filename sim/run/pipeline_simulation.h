@@ -2,16 +2,16 @@
 // time, and whether it was safe.
 //
 // The core's ScheduledPipeline (shared/pipeline/scheduled_pipeline.h) runs the stages' codes on a
-// machine of several devices. The program is one micro-batch: of m micro-batches, each runs it
-// whole, on the same inputs, and the gradients accumulate. Stage s is device s % n's. Equal options
-// give equal bytes.
+// machine with several devices. The program is one micro-batch: each of the m micro-batches runs
+// all of it, on the same inputs, and the gradients accumulate. Stage s runs on device s % n. Equal
+// options give the same results, byte for byte.
 //
-// The stage's policy decides what it keeps for backward: everything; nothing, and it runs again
-// (its inputs stay, or move to the host); or its saved tensors move to the host, through an
-// offloader for each device.
+// A stage's policy decides what it keeps for backward: everything; or only its inputs, which stay
+// or move to the host, and it is recomputed; or its saved tensors, which move to the host through
+// an offloader for each device.
 //
-// Not modelled: the exchange of the gradients of a global that several stages have (tied weights:
-// each stage's copy gets its part), a data-parallel all-reduce, and the optimizer's time.
+// Not modelled: the exchange of gradients of a global that several stages have (tied weights: each
+// stage's copy gets its part), a data-parallel all-reduce, and the optimizer's time.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@
 
 namespace ferry::sim {
 
-// Sources leave the device soon: the backward of the micro-batch is a whole schedule away.
+// The offloader's default options. Sources leave the device soon, because the backward of the
+// micro-batch comes a whole schedule later.
 inline CoreOptions pipeline_offload_options() {
   CoreOptions options;
   options.window_bytes = std::int64_t{64} << 20;
@@ -39,11 +40,12 @@ struct PipelineOptions {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   std::uint32_t devices = 1;  // each has equally many of the program's stages
   std::size_t microbatches = 1;
-  // Which micro-batches of a checkpointed stage run again.
+  // Selects the micro-batches of a checkpointed stage that are recomputed.
   CheckpointMode checkpoint = CheckpointMode::kAlways;
   std::vector<StagePolicy> policies;  // by stage; past the end: keep
   CoreOptions offload = pipeline_offload_options();
-  // A value used two stages later or more goes there directly; else through the stages between.
+  // A value that is used two or more stages later goes there directly. If false, it passes through
+  // the stages between.
   bool portals = true;
   Optimizer optimizer = Optimizer::kNoOptimizer;
   bool check = true;
@@ -72,21 +74,21 @@ struct PipelineSimulation {
   std::vector<DeviceRun> devices;
   std::int64_t host_peak_bytes = 0;  // pinned bytes
   std::int64_t operations = 0;
-  std::uint64_t digest = 0;  // of all operations' times
+  std::uint64_t digest = 0;  // of the times of all operations
   std::vector<check::Hazard> hazards;
   std::vector<std::uint64_t> gradients;  // contents by global, if checked; 0: none
   std::vector<std::string> errors;
   std::vector<std::string> warnings;
   Leftovers leftovers;
 
-  std::int64_t peak_bytes() const;  // that of the device that needs most; the next ones likewise
+  std::int64_t peak_bytes() const;  // of the device with the most; so are the reserved bytes
   std::int64_t reserved_bytes() const;
   std::int64_t bubble_permille() const;  // over all devices together
   bool is_safe() const { return hazards.empty() && errors.empty() && !leftovers.any(); }
 };
 
-// Throws std::invalid_argument if the stages do not divide by the devices, or the schedule does not
-// allow that many stages or micro-batches.
+// Throws std::invalid_argument if the devices cannot have equally many stages, or if the schedule
+// does not allow that many stages or micro-batches.
 PipelineSimulation simulate_pipeline(const StagedProgram& staged, const Hardware& hardware,
                                      const PipelineOptions& options);
 

@@ -10,7 +10,7 @@
 namespace ferry::sim {
 namespace {
 
-// Ferry's offloader, as a scheduler of the run.
+// Ferry's offloader as a scheduler of the run.
 template <class D>
 class Offloading final : public Scheduler {
  public:
@@ -30,7 +30,7 @@ class Offloading final : public Scheduler {
 
  private:
   Offloader<D, SimAutograd> offloader_;
-  HooksWatch* watch_;  // not owned; null: nobody
+  HooksWatch* watch_;  // not owned; may be null
 };
 
 class Offloaders final : public OffloaderMaker {

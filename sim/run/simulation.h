@@ -1,10 +1,10 @@
-// One simulated run of a program: its memory, its time, and whether it was safe. A run is a step,
-// or some steps of a training; what is told then is of the last one.
+// Simulates a run of a program: its memory, its time, and whether it was safe. A run is one step,
+// or several steps of a training; the results are then those of the last step.
 //
-// The policy is the offloader's options, or none, and what is recomputed. A run is checked, unless
+// The policy is the offloader's options (or none) and what is recomputed. A run is checked, unless
 // that is switched off for speed: happens-before over device and host memory, lifetimes, the
-// contents of every saved tensor when it comes back, and what is left at the end. Equal inputs give
-// equal bytes.
+// contents of every tensor when it is unpacked, and what is left at the end. Equal inputs give the
+// same results, byte for byte.
 #pragma once
 
 #include "formats/program.h"

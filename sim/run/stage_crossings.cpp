@@ -11,7 +11,8 @@ namespace {
 
 bool is_skip(const StageRoute& route, bool portals) { return portals && route.to > route.from + 1; }
 
-// The results that go from a stage to the next one, by stage and number of the result.
+// Returns the results that pass from stage `after` to the next one, by stage and number of the
+// result.
 std::vector<StageResult> boundary(const StagedProgram& staged, std::size_t after, bool portals) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, bool> crossing;  // value: true with an edge
   for (const StageRoute& route : staged.routes) {

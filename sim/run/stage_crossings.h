@@ -1,7 +1,7 @@
-// The data that passes between the stages of a program, as the core's pipeline hands it on: values
-// of the micro-batch, from each stage to the next one, and skip tensors by name.
+// The data that passes between the stages of a program, in the form that the core's pipeline needs:
+// values of the micro-batch, from each stage to the next one, and skip tensors by name.
 //
-//     stage 0 ──values──▶ stage 1 ──values──▶ stage 2          portals: what is used two stages
+//     stage 0 ──values──▶ stage 1 ──values──▶ stage 2          portals: a value used two stages
 //        └──────────── skip "0.r>2.a" ──────────▲               later or more is a skip
 //
 //     stage 0 ──values──▶ stage 1 ──values──▶ stage 2          relayed: it is one more value of
@@ -31,12 +31,12 @@ struct StageCrossings {
   std::vector<StageResult> leaving;   // the values that it hands on: its own, or some that arrived
   std::vector<StageRoute> popped;
   std::vector<StageRoute> stashed;
-  // The source of each argument: an index into `arriving`; kNone: popped.
+  // The source of each argument: an index of `arriving`; kNone: it is popped.
   static constexpr std::size_t kNone = ~std::size_t{0};
   std::vector<std::size_t> arguments;
 };
 
-// Indexed by stage.
+// Returns one for each stage.
 std::vector<StageCrossings> stage_crossings(const StagedProgram& staged, bool portals);
 
 SkipName skip_name(const StageRoute& route);

@@ -64,12 +64,12 @@ TEST_F(CheckKindsTest, AFileOfAnotherKindIsCalledByItsName) {
       {"chain.jsonl", FileKind::kProgram},
   };
   const std::vector<Reads> commands = {
-      {"check ./%", "a log of streams", {"log", "hazard", "empty"}},
+      {"check ./%", "a stream log", {"log", "hazard", "empty"}},
       {"plan ./% --card tiny.toml", "a program", {"chain.jsonl"}},
       {"simulate ./% --card tiny.toml --policy keep", "a program", {"chain.jsonl"}},
       {"report ./% --card tiny.toml -o r.html", "a program", {"chain.jsonl"}},
       {"replay ./% --decisions decisions", "a program", {"chain.jsonl", "pickle"}},
-      {"replay chain.jsonl --decisions ./%", "a log of decisions", {"decisions"}},
+      {"replay chain.jsonl --decisions ./%", "a decision log", {"decisions"}},
       {"simulate chain.jsonl --card tiny.toml --plan ./%", "a plan", {"plan", "staged"}},
       {"replay chain.jsonl --decisions decisions --plan ./%", "a plan", {"plan", "staged"}},
       {"plan chain.jsonl --card tiny.toml --times ./%",

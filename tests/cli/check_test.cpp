@@ -95,8 +95,8 @@ TEST_F(CheckTest, ALogOfNothingIsNotClean) {
     EXPECT_EQ(nothing.code, kUsage) << text;
     EXPECT_EQ(nothing.out, "");
     EXPECT_EQ(nothing.err,
-              "ferry: run.jsonl: expected operations that touch memory: there are none, and so "
-              "there was nothing to judge\n");
+              "ferry: run.jsonl: expected operations that touch memory, found none: there was "
+              "nothing to judge\n");
   }
 }
 

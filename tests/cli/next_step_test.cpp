@@ -26,7 +26,7 @@ TEST_F(NextStepTest, TheCommandThatIsToldWritesThePlan) {
   const std::vector<std::string> told = steps(typed);
   ASSERT_EQ(told.size(), 3U);
   EXPECT_EQ(told[0], "ferry " + typed + " --json -o gpt2.plan");
-  EXPECT_EQ(told[1], "with torch_ferry.run(\"gpt2.plan\"): loss = …; then loss.backward()");
+  EXPECT_EQ(told[1], "with torch_ferry.execute(\"gpt2.plan\"): loss = …; then loss.backward()");
   EXPECT_EQ(told[2], "Trainer(…, callbacks=[OffloadCallback(plan=\"gpt2.plan\")])");
   EXPECT_EQ(ferry(told[0].substr(6)).code, kOk);
   EXPECT_TRUE(std::filesystem::exists(path("gpt2.plan")));
@@ -35,8 +35,8 @@ TEST_F(NextStepTest, TheCommandThatIsToldWritesThePlan) {
 TEST_F(NextStepTest, OfAPlanThatWasWrittenTheFileIsNamed) {
   const Result result =
       ferry("plan gpt2 --card rtx4090 --budget 8GiB --policy offload --unchecked -o mine.plan");
-  EXPECT_NE(result.out.find("\nTo train so, on the command line and then in Python:\n"
-                            "  with torch_ferry.run(\"mine.plan\"): "),
+  EXPECT_NE(result.out.find("\nTo train like this, on the command line and then in Python:\n"
+                            "  with torch_ferry.execute(\"mine.plan\"): "),
             std::string::npos)
       << result.out;
 }

@@ -32,12 +32,12 @@ TEST_F(PipelinePlanTest, TheTable) {
   EXPECT_EQ(result.code, kOk) << result.err;
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(result.out, R"(layers on 2 x tiny (a byte a nanosecond), budget 1.00 GiB each
-Included: parameters, gradients, activations (no optimizer); the program is one micro-batch, the step 4 of them.
+Included: parameters, gradients, activations (no optimizer); the program is one micro-batch, a step has 4.
 
-1 stage a GPU, balanced by time:
+1 stage per GPU, balanced by time:
    0 on GPU 0     6.00 ms  m.0 to m.1
    1 on GPU 1     6.00 ms  m.2 to m.3
-2 stages a GPU, balanced by time:
+2 stages per GPU, balanced by time:
    0 on GPU 0     3.00 ms  m.0
    1 on GPU 1     3.00 ms  m.1
    2 on GPU 0     3.00 ms  m.2
@@ -217,27 +217,28 @@ TEST_F(PipelinePlanTest, WrongUsageIsTwo) {
       {"--stages 2 --stages-per-device 1", "--stages-per-device: "},
       {"--stages 2 --policy magic",
        "--policy: expected keep, checkpoint, offload or per-stage, got 'magic'"},
-      {"--stages 2 --policy keep,budget", "--policy: expected keep, checkpoint, offload"},
+      {"--stages 2 --policy keep,offload-some", "--policy: expected keep, checkpoint, offload"},
       {"--policy per-stage", "--policy: expected all, keep, offload-all"},
       {"--stages 2 --schedule zigzag",
        "--schedule: expected gpipe, 1f1b or interleaved, got 'zigzag'"},
       {"--stages 2 --balance luck", "--balance: expected time or memory, got 'luck'"},
       {"--stages 2 -o p.json --relay-skips",
-       "--output: a plan is one that Ferry's pipelines carry out, and these hand skip tensors on "
-       "directly: expected no --relay-skips"},
+       "--output: expected no --relay-skips: Ferry's pipelines, which run the plan, copy skip "
+       "tensors directly"},
       {"--stages 2 --schedule ffbb", "--schedule: expected gpipe, 1f1b or interleaved, got 'ffbb'"},
-      {"--stages 2 --steps 3", "--steps: a pipeline's plan is of one step"},
+      {"--stages 2 --steps 3",
+       "--steps: expected no --stages: a pipeline's plan has one step and no optimizer update"},
       {"--stages 2 --optimizer-implementation foreach",
-       "--optimizer-implementation: a pipeline's plan is of one step without the optimizer's"},
-      {"--stages 2 --keep-gradients", "--keep-gradients: a pipeline's plan is of one step"},
-      {"--stages 2 --clip-grad-norm", "--clip-grad-norm: a pipeline's plan is of one step"},
-      {"--stages 2 --grad-scaler", "--grad-scaler: a pipeline's plan is of one step"},
+       "--optimizer-implementation: expected no --stages: a pipeline's plan has one step"},
+      {"--stages 2 --keep-gradients", "--keep-gradients: expected no --stages: a pipeline's plan"},
+      {"--stages 2 --clip-grad-norm", "--clip-grad-norm: expected no --stages: a pipeline's plan"},
+      {"--stages 2 --grad-scaler", "--grad-scaler: expected no --stages: a pipeline's plan"},
       {"--stages 2 --cublas-workspace-config :16:8",
-       "--cublas-workspace-config: a pipeline's plan is of one step"},
-      {"--stages 2 --allocated", "--allocated: a pipeline's budget is of reserved bytes"},
-      {"--stages 2 --no-spans", "--no-spans: a pipeline's stages recompute whole modules"},
-      {"--stages 2 --no-modules", "--no-modules: a pipeline's stages recompute whole modules"},
-      {"--stages 2 --offload-all-as trl", "--offload-all-as: a pipeline's stages offload by Ferry"},
+       "--cublas-workspace-config: expected no --stages: a pipeline's plan"},
+      {"--stages 2 --allocated", "--allocated: expected no --stages: a pipeline's budget is for"},
+      {"--stages 2 --no-spans", "--no-spans: expected no --stages: a pipeline's stages recompute"},
+      {"--stages 2 --no-modules", "--no-modules: expected no --stages: a pipeline's stages"},
+      {"--stages 2 --offload-all-as trl", "--offload-all-as: expected no --stages: a pipeline's"},
       {"--stages 5 --microbatches 2",
        "layers.jsonl: gpipe: expected at least 5 units of the program for as many stages, found 4"},
       {"--stages 2 --microbatches 3 --schedule interleaved",
@@ -249,7 +250,7 @@ TEST_F(PipelinePlanTest, WrongUsageIsTwo) {
   EXPECT_FALSE(exists("p.json"));
   // Of no modules.
   expect_refused("plan chain.jsonl --card tiny.toml --stages 2 --microbatches 2",
-                 "chain.jsonl: there is nothing to cut a pipeline between");
+                 "chain.jsonl: cannot cut chain into stages");
 }
 
 }  // namespace

@@ -52,10 +52,10 @@ offload-all           4.00 KiB   2.00 KiB        0 B    4.00 KiB    5.00 KiB   2
 offload               4.00 KiB        0 B        0 B    2.00 KiB    7.00 KiB   2.00 KiB
 best                  4.00 KiB        0 B        0 B    2.00 KiB    7.00 KiB   2.00 KiB
 
-offload-all: TRL's OffloadActivations, re-enacted: 6.00 KiB to the host, 4.00 KiB back
-offload-all: the copies lag, and computing waits 9.81 us for them; on the device meanwhile: at most 6.00 KiB in the window until copied
-offload: 3 storages, 6.00 KiB to the host, 0 B back (3 copies in vain); window 512 MiB
-offload: the copies lag, and computing waits 5.62 us for them; on the device meanwhile: at most 6.00 KiB in the window until copied, 4.00 KiB freed, which the pool holds until copied
+offload-all: TRL's OffloadActivations, simulated: 6.00 KiB to the host, 4.00 KiB back
+offload-all: the copies are late, and compute waits 9.81 us for them; still on the device: at most 6.00 KiB until its copy is done
+offload: 3 storages, 6.00 KiB to the host, 0 B back (3 copies unused); window 512 MiB
+offload: the copies are late, and compute waits 5.62 us for them; still on the device: at most 6.00 KiB until its copy is done, 4.00 KiB freed but not reusable until its copy is done
 no bound for: offload-all (another scheduler)
 keep: 1.000 of keep; no plan is below 1.000: gap 0.0 %
 
@@ -206,7 +206,7 @@ TEST_F(PlanTest, TheCurveOfTimeAgainstMemory) {
     EXPECT_LE(json["rows"][i]["step_ns"], json["rows"][i - 1]["step_ns"]);
   }
   const Result table = ferry(asked);
-  EXPECT_NE(table.out.find("The least budget that a plan was found for: "), std::string::npos);
+  EXPECT_NE(table.out.find("The smallest budget with a plan is "), std::string::npos);
   EXPECT_NE(table.out.find("      budget   allocated    reserved"), std::string::npos) << table.out;
   const Result csv = ferry(asked + " --csv");
   EXPECT_EQ(csv.out.rfind("budget_bytes,policy,alloc_conf,device_peak_bytes", 0), 0u) << csv.out;
@@ -265,7 +265,8 @@ TEST_F(PlanTest, WrongUsageIsTwo) {
       {"--budget -5", "--budget: expected a size"},
       {"--optimizer lion", "--optimizer: expected none, sgd, momentum, adam or adamw, got 'lion'"},
       {"--schedule zigzag", "--schedule: expected fbfb, ffbb or 1f1b, got 'zigzag'"},
-      {"--schedule fbfb,1f1b", "--schedule: expected one: several are for `ferry plan --stages`"},
+      {"--schedule fbfb,1f1b",
+       "--schedule: expected one; only `ferry plan --stages` takes several"},
       {"--microbatches 0", "--microbatches: "},
       {"--microbatches 4097", "--microbatches: "},
   };
@@ -374,7 +375,7 @@ TEST_F(PlanTest, ABadScenarioIsNamedWithItsLine) {
 }
 
 TEST_F(PlanTest, APlanThatWasWrittenRunsWithTheSameNumbers) {
-  for (const std::string policy : {"keep", "offload", "prefetch", "budget"}) {
+  for (const std::string policy : {"keep", "offload", "prefetch", "offload-some"}) {
     const Result made = ferry("plan --json --microbatches 2 -o p.json --policy " + policy + kChain);
     ASSERT_EQ(made.code, kOk) << made.err;
     const Result run =
@@ -402,7 +403,7 @@ TEST_F(PlanTest, RowsForSegmentsAreThereWhereSegmentsAre) {
   }
   EXPECT_EQ(policies(std::string(" --policy all") + kBlocks), all);
   EXPECT_EQ(policies(std::string(" --policy all") + kChain),
-            (Names{"keep", "offload-all", "offload", "prefetch", "budget", "best"}));
+            (Names{"keep", "offload-all", "offload", "prefetch", "offload-some", "best"}));
   expect_refused("plan --policy all,keep" + std::string(kChain),
                  "--policy: expected 'all' alone, or names");
   for (const PolicyEntry& each : kPolicies) {

@@ -59,8 +59,8 @@ TEST_F(PlanTimesTest, TheAnswerSaysThatNothingWasMeasured) {
   const std::string out = ferry(command + "other.times.jsonl").out;
   EXPECT_NE(out.find(" None of these times was measured: --times has none of the " +
                      std::to_string(ops_) +
-                     " operators as they are called here; the times are by "
-                     "what tiny can do."),
+                     " operators with these arguments; the times are estimated from the rates of "
+                     "tiny."),
             std::string::npos)
       << out;
   other.times = {*table_.times.begin()};

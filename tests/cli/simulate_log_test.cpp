@@ -23,7 +23,7 @@ class SimulateLogTest : public PlanFolder {
 };
 
 TEST_F(SimulateLogTest, EveryPolicyIsClean) {
-  for (const std::string policy : {"keep", "offload-all", "offload", "prefetch", "budget",
+  for (const std::string policy : {"keep", "offload-all", "offload", "prefetch", "offload-some",
                                    "checkpoint", "checkpoint-nth", "checkpoint-offload", "mixed"}) {
     const Result simulated = ferry(simulate("--budget 100MiB --log run.jsonl --policy " + policy));
     EXPECT_TRUE(simulated.code == kOk || simulated.code == kDoesNotFit) << simulated.err;

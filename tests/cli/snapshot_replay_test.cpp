@@ -90,10 +90,10 @@ TEST_F(SnapshotReplayTest, WhatCannotBeReplayedIsRefused) {
   MemorySnapshot empty;
   empty.traces.emplace_back();
   write("empty.pickle", to_pickle(empty));
-  expect_refused("replay empty.pickle", "empty.pickle: it has no trace: expected a snapshot after");
+  expect_refused("replay empty.pickle", "empty.pickle: expected a snapshot with a history: call");
   expect_refused("replay empty.pickle --decisions x",
-                 "empty.pickle: a memory snapshot is replayed by itself");
-  expect_refused("replay chain.jsonl", "--decisions: expected a real run's decision log");
+                 "empty.pickle: a memory snapshot is replayed alone");
+  expect_refused("replay chain.jsonl", "--decisions: expected the decision log of a real run");
 }
 
 }  // namespace

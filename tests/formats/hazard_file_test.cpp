@@ -64,11 +64,11 @@ TEST(HazardFileTest, WhatIsWrongIsRefusedWithItsLine) {
   EXPECT_EQ(of(kVerdict + R"(,"schedule":"2@3")"), "file:1: expected a key \"seen\"");
   for (const char* schedule : {"", "-", "2", "2@", "@3", "2@3 ", "2@3,2@3", "2@x", "rr@3"}) {
     EXPECT_EQ(of(kVerdict + R"(,"schedule":")" + schedule + R"(","seen":"s")"),
-              "file:1: expected \"schedule\": LATE@UNTIL, lines, by spaces")
+              "file:1: expected \"schedule\": line numbers LATE@UNTIL, separated by spaces")
         << schedule;
   }
   EXPECT_EQ(of(R"("verdicts":[],"schedule":"2@3","seen":"s")"),
-            "file:1: expected \"verdicts\": one that the schedule shows");
+            "file:1: expected \"verdicts\": at least one, which the schedule shows");
   EXPECT_EQ(refused(kBegin + "\"verdicts\":[]}\n" + kLog + "{\"op\":\"jump\"}\n").substr(0, 7),
             "file:4:");
 }

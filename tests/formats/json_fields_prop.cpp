@@ -18,7 +18,7 @@
 #include "formats/plan_file.h"
 #include "formats/profile.h"
 #include "formats/staged_plan.h"
-#include "formats/trace.h"
+#include "formats/stream_log.h"
 #include "tests/formats/sample.h"
 
 namespace ferry {
@@ -99,7 +99,7 @@ struct Format {
 std::string read_log(const std::string& text) {
   std::istringstream in(text);
   LineSource lines(in, "f");
-  TraceReader reader("f");
+  StreamLogReader reader("f");
   std::string read;
   std::string_view line;
   StreamOp op;

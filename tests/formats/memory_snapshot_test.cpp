@@ -119,7 +119,7 @@ TEST(MemorySnapshot, OfWhatIsNoDoingOfTheAllocatorsNothingIsAsked) {
 }
 
 TEST(MemorySnapshot, BlocksFillTheirSegment) {
-  const std::string why = "file: segment 0: blocks: expected such as fill the segment";
+  const std::string why = "file: segment 0: blocks: expected blocks that fill the segment";
   EXPECT_EQ(refusal([](auto& s) { s.segments[0].blocks.pop_back(); }), why);
   EXPECT_EQ(refusal([](auto& s) { s.segments[0].blocks[2].bytes += 512; }), why);
   EXPECT_EQ(refusal([](auto& s) { s.segments[0].blocks[0].bytes = 0; }), why);
@@ -130,7 +130,7 @@ TEST(MemorySnapshot, SegmentsDoNotMeet) {
               s.segments.push_back(s.segments[0]);
               s.segments[1].address += 512;
             }),
-            "file: segments: expected such as do not meet, found two at 139637976728064");
+            "file: segments: expected no overlap, found two at 139637976728064");
 }
 
 TEST(MemorySnapshot, QuantitiesHaveLimits) {

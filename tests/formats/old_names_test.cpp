@@ -25,5 +25,25 @@ TEST(OldNames, WhatOnlyBeginsOrEndsLikeOneIsLeft) {
   EXPECT_TRUE(found.notes.empty());
 }
 
+TEST(OldNames, AValueIsReplacedByItselfAndInAList) {
+  constexpr OldValue kValues[] = {{"--policy", "budget", "offload-some"}};
+  const NewNames found = with_new_names(
+      {"--policy", "budget", "--policy=keep,budget,best", "--budget", "budget"}, {}, kValues);
+  EXPECT_EQ(found.words,
+            (std::vector<std::string>{"--policy", "offload-some", "--policy=keep,offload-some,best",
+                                      "--budget", "budget"}));
+  ASSERT_EQ(found.notes.size(), 2U);
+  EXPECT_EQ(found.notes[0],
+            "--policy budget is called offload-some now; the old name goes with the next version");
+}
+
+TEST(OldNames, OfAValueTheWholeWordCounts) {
+  constexpr OldValue kValues[] = {{"--policy", "budget", "offload-some"}};
+  const std::vector<std::string> words = {"--policy", "budgets,my-budget", "--policy=", "--policy"};
+  const NewNames found = with_new_names(words, {}, kValues);
+  EXPECT_EQ(found.words, words);
+  EXPECT_TRUE(found.notes.empty());
+}
+
 }  // namespace
 }  // namespace ferry

@@ -150,14 +150,14 @@ TEST(PlanFileTest, BadSegmentsAreRefusedWithTheirLine) {
   Plan none = segmented();
   none.segments.clear();
   EXPECT_EQ(error_of([&] { parse_plan(to_text(none), "plan.json"); }),
-            "plan.json:12: expected \"segment\": one of the plan's that is recomputed");
+            "plan.json:12: expected \"segment\": a segment of the plan that is recomputed");
 }
 
 TEST(PlanFileTest, BadEntriesOfSegmentsAreRefusedWithTheirLine) {
   const std::string first = "\"decision\":\"recompute\",\"segment\":0";
   const auto line16 = [&](const std::string& instead) { return segmented_error(first, instead); };
   const std::string no_segment =
-      "plan.json:16: expected \"segment\": one of the plan's that is recomputed";
+      "plan.json:16: expected \"segment\": a segment of the plan that is recomputed";
   EXPECT_EQ(line16("\"decision\":\"recompute\",\"segment\":1"), no_segment);
   EXPECT_EQ(line16("\"decision\":\"recompute\",\"segment\":2"), no_segment);
   EXPECT_EQ(line16("\"decision\":\"recompute\",\"segment\":-1").substr(0, 33),

@@ -150,7 +150,7 @@ TEST(ProgramCheckTest, CallsAreNotTooDeep) {
   for (const bool callers_first : {false, true}) {
     EXPECT_EQ(chain(200, callers_first), "");
     for (const int codes : {201, 20'000}) {
-      EXPECT_NE(chain(codes, callers_first).find("expected codes at most 200 deep in each other"),
+      EXPECT_NE(chain(codes, callers_first).find("expected codes nested at most 200 deep"),
                 std::string::npos);
     }
   }

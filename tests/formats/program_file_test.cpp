@@ -120,7 +120,7 @@ TEST(ProgramFileTest, AProductMustHaveTheFlopsThatItsShapeSays) {
   EXPECT_EQ(refusal(R"("flops":121,"matmul":[1,3,4,5])"),
             "p.jsonl:3: expected \"matmul\": products of as many FLOPs as \"flops\" says");
   const std::string sizes =
-      "p.jsonl:3: expected \"matmul\": [batch, m, n, k], or a list of two such, each from 1 to "
+      "p.jsonl:3: expected \"matmul\": [batch, m, n, k], or a list of two of these, each from 1 to "
       "2147483648";
   EXPECT_EQ(refusal(R"("flops":0,"matmul":[1,3,4,0])"), sizes);
   EXPECT_EQ(refusal(R"("flops":24,"matmul":[1,3,4])"), sizes);

@@ -65,7 +65,7 @@ TEST(ProgramWorkTest, BodiesAreNotTooDeep) {
   };
   EXPECT_EQ(chain(199), "");
   for (const int codes : {201, 20'000}) {
-    EXPECT_NE(chain(codes).find("expected codes at most 200 deep"), std::string::npos);
+    EXPECT_NE(chain(codes).find("expected codes nested at most 200 deep"), std::string::npos);
   }
 }
 

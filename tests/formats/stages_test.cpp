@@ -122,13 +122,13 @@ TEST(StageUnitsTest, SegmentsOfAnOutlinedForward) {
 }
 
 TEST(StageUnitsTest, WhatIsNoStepOfSeveralPartsIsRefused) {
-  EXPECT_EQ(refusal_of([] { stage_units(step({op("1", "2")})); }),
-            "there is nothing to cut a pipeline between: the forward of p has no modules that "
-            "repeat or follow each other");
+  EXPECT_EQ(
+      refusal_of([] { stage_units(step({op("1", "2")})); }),
+      "cannot cut p into stages: its forward has no modules that repeat or follow each other");
   EXPECT_EQ(refusal_of([] { stage_units(testing::program({op("1", "2")})); }),
             "a pipeline needs a program whose main code is one call and one backward");
   EXPECT_EQ(refusal(modules({{kAnyOp}, {op("1", "2")}}), {0, 2}),
-            "expected the first units of stages to ascend from 0 and to be of 2");
+            "expected the first units of stages to ascend from 0 and to be below 2");
   EXPECT_EQ(refusal(modules({{kAnyOp}, {op("1", "2")}}), {0, 0}),
             refusal(modules({{kAnyOp}, {op("1", "2")}}), {1}));
   Program program = modules({{kAnyOp}, {op("1", "2")}});
@@ -244,14 +244,12 @@ TEST(StagesTest, WhatBelongsToOneDeviceIsNotParted) {
   const std::string made = op("1", "3");
   EXPECT_EQ(parted(node("0", "3", ""), {op("1", "2"), R"({"save":0,"slots":[2]})"}),
             kParted + "line 13 saves for node 0, made before");
-  EXPECT_EQ(parted(node("0", "2", "1"), {op("1", "2")}),
-            kParted +
-                "slot 2 has its tensor or an edge from before, and line 12 gives it the "
-                "other or another");
-  EXPECT_EQ(parted(made, {node("0", "3", "1"), op("3", "2")}),
-            kParted +
-                "slot 3 has its tensor or an edge from before, and line 12 gives it the "
-                "other or another");
+  EXPECT_EQ(
+      parted(node("0", "2", "1"), {op("1", "2")}),
+      kParted + "slot 2 has a tensor or edge from an earlier stage, and line 12 assigns it again");
+  EXPECT_EQ(
+      parted(made, {node("0", "3", "1"), op("3", "2")}),
+      kParted + "slot 3 has a tensor or edge from an earlier stage, and line 12 assigns it again");
   const std::string view = R"({"view":4,"of":3,"dtype":"f32","shape":[2]})";
   const std::string write = R"({"op":"w_","in":[4],"out":[],"writes":[0]})";
   EXPECT_EQ(parted(made, {view, write, op("1", "2")}),
@@ -337,9 +335,9 @@ TEST(StagesTest, OnlyTheTensorTravelsNotItsStorage) {
 TEST(StagesTest, WhatIsWrittenHasNoCopies) {
   const std::string write = R"({"op":"w_","in":[0],"out":[],"writes":[0]})";
   EXPECT_EQ(refusal(modules({{write}, {op("0", "2")}})),
-            "line 8 writes w, of which several stages would have a copy");
+            "line 8 writes w, which several stages use: each would have its own copy");
   EXPECT_EQ(refusal(modules({{R"({"move":0})", kAnyOp}, {op("0", "2")}})),
-            "line 8 writes w, of which several stages would have a copy");
+            "line 8 writes w, which several stages use: each would have its own copy");
   EXPECT_EQ(refusal(modules({{write}, {op("1", "2")}})), "");
 }
 

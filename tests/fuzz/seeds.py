@@ -1,10 +1,10 @@
 """What the fuzzers start from: seeds.py FOLDER writes FOLDER/trace/*, FOLDER/scenario/* and
 FOLDER/words.
 
-Small logs, drawn from every operation of formats/TRACE.md; the cards and scenarios that ship; a
-small program, plan and decision log, and the beginnings of the programs that ship. `words` is
-libFuzzer's dictionary: every word of these, and what formats/*.md sets as code. Equal files, equal
-seeds.
+The seeds are small random logs with every operation of formats/STREAM_LOG.md, the cards and
+scenarios that ship, a small program, plan and decision log, and the beginnings of the programs that
+ship. `words` is libFuzzer's dictionary: every word of these files, and what formats/*.md sets as
+code. Equal files give equal seeds.
 """
 
 import json

@@ -1,5 +1,7 @@
 """Bad trees: sizes, drawings, documents, pages, mirror, throws, parts, formatting."""
 
+import re
+
 from bad_case import B, Case, alone, fault, header, rooms
 
 BODY = "  g();\n" * 69  # with the line before it and that of the closing brace: one too many
@@ -102,7 +104,28 @@ PAGES = [
     fault("a list that is wide", f"* a\n    {WIDE}\n", 2, path="a.md"),
     fault("prose after an example", f"```\n{WIDE}\n```\n{WIDE}\n", 4, path="a.md"),
     fault("wide beside a link", f"[a](a.md) {WIDE}\n", 1, path="a.md"),
-    fault("a README that is long", "a b c\n" * 401, 401, path="README.md"),
+    fault("a README that is long", "a b c\n" * 234, 234, path="README.md"),
+    fault("a guide that is long", "a b c d e f\n" * 301, 301, path="docs/a.md"),
+    fault("an ARCHITECTURE that is long", "a b c d e f\n" * 584, 584, path="ARCHITECTURE.md"),
+]
+
+
+RECORD = "# A\n\n| a | 1.024 |\n\n## B\n\n1,250 of a\n\n### C\n\n    12 %\n\n## D\n\n5 s\n"
+A_LINK = re.compile(r"A(#?\w*)\)")
+
+
+def cites(name, text, *lines):
+    """A page that cites figures, beside the record that has them: A in the text."""
+    page = A_LINK.sub(r"../bench/results/a.md\1)", text)
+    case = fault(name, page, *lines, path="docs/a.md")
+    return case._replace(files={**case.files, "bench/results/a.md": RECORD})
+
+
+CITED = [
+    cites("a figure that a table has not", "[1.024](A) [6](a.md)\n`[6](A)` [1.023](A)\n", 2),
+    cites("a part of a figure", "[1.02](A)\n[250](A)\n[1,250](A#b) [12\n%](A#b)\n", 1, 2),
+    cites("a figure with another unit", "[5 ms](A) [6 of 7](A)\n[5 s](A)\n", 1),
+    cites("a figure of another section", "[5 s](A#d)\n[5 s](A#b)\n", 2),
 ]
 
 
@@ -184,7 +207,7 @@ def worded(name, path, text, *lines):
     """An option in a tree with a glossary, in the room of its file; Python's is in none."""
     room = "real/include" if path == OPTION else path.rpartition("/")[0]
     table = alone({}) if path.endswith(".py") else rooms(f"{room} : ferry :")
-    return Case(name, {**table, "docs/glossary.md": GLOSSARY, path: text},
+    return Case(name, {**table, "docs/reference/glossary.md": GLOSSARY, path: text},
                 [f"{path}:{line}" for line in lines])
 
 
@@ -198,5 +221,5 @@ WORDS = [
 
 UNFORMATTED = fault("formatting", header("int  x;", "int y;"), 1)._replace(formatted=True)
 
-CASES = [*FUNCTIONS, *FILES, *DRAWINGS, *DOCUMENTS, *PAGES, *MIRROR, *THROWS, *INVARIANTS,
+CASES = [*FUNCTIONS, *FILES, *DRAWINGS, *DOCUMENTS, *PAGES, *CITED, *MIRROR, *THROWS, *INVARIANTS,
          *PARTS, *WORDS]

@@ -165,6 +165,9 @@ two lines](../README.md), [a heading, twice](#a-1), {"x" * 40} [b](../{"docs/../
 
 FILES = {
     "docs/page.md": PAGE,
+    "docs/reference/page.md": "a b c d e f\n" * 400,
+    "bench/results/page.md": "a b c d e f\n" * 400,
+    "tests/shared/a/RESULTS.md": "a b c d e f\n" * 400,
     "cmake/rooms.txt": ROOMS,
     "cmake/torch_pch.cpp": "#include <torch/torch.h>\n",
     "README.md": "[a](shared/a/a.h), [b](https://a.b/c), [c](formats/#top); `formats/` (A15).\n",

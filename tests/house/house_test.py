@@ -5,11 +5,11 @@
 
 Includes go by the table of rooms (arrows.py, rooms.py, namespaces.py), files and functions stay
 small (sizes.py), drawings whole (drawings.py), references true (documents.py), pages short and
-their links whole (pages.py), tests where their units are (mirror.py), errors are thrown as a
-world's (throws.py), assertions are seen to fail (invariants.py), classes of some rooms have few
-members and keep their data (parts.py), options are named by the glossary (words.py), and the code
-is as the formatter writes it (formatting.py). Before the tree is judged, bad trees are, each with a
-fault of its own: what is missed there fails, too.
+their links whole (pages.py), figures as their records have them (cited.py), tests where their units
+are (mirror.py), errors are thrown as a world's (throws.py), assertions are seen to fail
+(invariants.py), classes of some rooms have few members and keep their data (parts.py), options are
+named by the glossary (words.py), and the code is as the formatter writes it (formatting.py). Before
+the tree is judged, bad trees are, each with a fault of its own: what is missed there fails, too.
 """
 
 import concurrent.futures
@@ -18,6 +18,7 @@ import sys
 
 import arrows
 import bad_trees
+import cited
 import documents
 import drawings
 import figures
@@ -54,6 +55,7 @@ def read(tree):
     found += drawings.check(tree)
     found += documents.check(tree)
     found += pages.check(tree)
+    found += cited.check(tree)
     found += mirror.check(tree)
     found += throws.check(tree)
     found += invariants.check(tree)

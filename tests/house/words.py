@@ -1,4 +1,4 @@
-"""Names of options keep to the glossary: none has a word that docs/glossary.md says is another's.
+"""Names of options keep to docs/reference/glossary.md: none has a word from its last column.
 
 Compared are the options of the command line (add_option and add_flag), of C++ (TORCH_ARG, and the
 members of the core's structs of options) and of Python (what public functions take by name).
@@ -9,7 +9,7 @@ import re
 
 from tree import Finding, top
 
-GLOSSARY = "docs/glossary.md"
+GLOSSARY = "docs/reference/glossary.md"
 WORDS_MAX = 60
 ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| ?([^|]*?) ?\|$", re.M)
 # Old names (one version), a real GPU, a count in a plan, and orders that are no schedule.

@@ -1,8 +1,9 @@
-"""Mutants that are the core itself for a reason that is written down: `argued/ROOM.jsonl`.
+"""Equivalent mutants, each with its reason: `argued/ROOM.jsonl`.
 
-A line is a mutant: its file, its kind, what was written and how that reads, or the line that it
-stands before; `nth`, of those in the file that are alike; and `why` no program can tell it from the
-core. Line numbers change, what is written stays; so what no mutant answers to is out of date.
+Each line describes a mutant: `file`, `kind`, the text before (`was`; of a statement that was added,
+the line after it), the text in the mutant (`reads`), and its number among equal ones of the file
+(`nth`). `why` is the reason why no program can tell it from the core. Entries have no line numbers,
+because these change. An entry that matches no mutant is out of date.
 """
 
 import json
@@ -33,7 +34,7 @@ def named(made):
 
 
 def arguments(made, folder=HERE):
-    """({number: why}, [lines that no mutant answers to])"""
+    """({number: why}, [lines that match no mutant])"""
     numbers = {name: number for number, name in named(made).items()}
     known, lost = {}, []
     for path in sorted(folder.glob("*.jsonl")):

@@ -1,11 +1,11 @@
-"""Which lines and branches of the core drawn programs come by, and which they do not.
+"""Shows which lines and branches of the core random programs execute.
 
     coverage.py [--folder BUILD] [--programs N] [--seed S] [--missed]
 
-Builds the hunt of one mutant with the compiler's counters in shared alone, tries so many programs
-of the core itself, and prints a table by file. --missed: each line that no program comes by, and
-each branch of a line that none takes. The edges of exceptions that any call may throw are not
-counted; of a template's instances, one that takes a branch is enough.
+Builds hunt.cpp with the compiler's counters in shared only, runs the core without a mutant on this
+many programs, and prints a table by file. --missed also lists each line that no program executes,
+and each branch that none takes. Branches for exceptions that any call may throw are not counted. A
+branch of a template counts as taken if one instance takes it.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def arguments():
 
 
 def built(folder):
-    """The program, in a tree without any counts."""
+    """Builds the program, and removes old counts."""
     flags = f"-w -O0 -g0 --coverage -fprofile-filter-files={ROOT}/shared/.*"
     run(["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "-DFERRY_TORCH=OFF",
          "-DFERRY_BENCH=OFF", "-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_CXX_FLAGS={flags}"])
@@ -48,11 +48,11 @@ def run(command, **more):
 
 
 class Counts:
-    """Of all sources that were compiled, by the file and line of shared."""
+    """The counts of all compiled sources, by file and line of shared."""
 
     def __init__(self, folder):
         self.lines = collections.defaultdict(lambda: collections.defaultdict(int))
-        # By (line, how many branches an instance has there), the counts of each.
+        # Counts of each branch, by (line, number of branches that an instance has there).
         self.branches = collections.defaultdict(lambda: collections.defaultdict(list))
         for counts in sorted(folder.rglob("*.gcda")):
             told = run(["gcov", "--json-format", "--branch-probabilities", "--stdout",
@@ -73,8 +73,8 @@ class Counts:
             known[:] = [a + b for a, b in zip(known or [0] * len(taken), taken)]
 
     def missed(self, name):
-        """(line, what) of a file, in order."""
-        found = [(line, "no program comes by") for line, count in self.lines[name].items()
+        """(line, what was missed) of a file, in order."""
+        found = [(line, "no random program executes it") for line, count in self.lines[name].items()
                  if not count]
         for (line, _), taken in self.branches[name].items():
             if self.lines[name][line] and 0 in taken:
@@ -98,7 +98,7 @@ def main():
     numbers = "".join(f"{number}\n" for number in range(options.programs))
     run([str(program), str(options.seed), "0"], input=numbers)
     counts = Counts(options.folder)
-    print("| file | lines | come by | branches | taken |\n|---|---|---|---|---|")
+    print("| file | lines | executed | branches | taken |\n|---|---|---|---|---|")
     every_line, every_branch = [], []
     for name in sorted(counts.lines):
         lines = list(counts.lines[name].values())

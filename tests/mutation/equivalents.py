@@ -1,14 +1,14 @@
-"""Which mutants are the core itself: the compiler makes the same object code of them.
+"""Finds equivalent mutants: those with the same object code as the core.
 
-With -DFERRY_MUTATION_FIXED the mutants that it names are all in force, as if they were written.
+With -DFERRY_MUTATION_FIXED the compiler sees its mutants as if they were written in the code.
 
-1. Assembly without inlining tells which functions a mutant changes. A compilation tries several
-   mutants, of which no two stand in one function; those whose functions stay are suspected.
-2. Object files as the build makes them, without and with all the suspected ones of a compilation:
-   equal, to the byte, or the mutants are tried by halves.
+1. Assembly without inlining shows which functions a mutant changes. One compilation tries several
+   mutants, no two of them in the same function. A mutant that changes no function is a candidate.
+2. The object file is compiled as in the build, without and with all candidates. If the two differ,
+   each half of the candidates is tried again.
 
-Only those sources are compiled that instantiate most of the core (overlay.PROBES): a mutant that
-none of them has code of is not decided.
+Only the sources that instantiate most of the core are compiled (overlay.PROBES). A mutant without
+code in any of them stays undecided.
 """
 
 import collections
@@ -33,7 +33,7 @@ LABEL = re.compile(r"\.L[A-Z]*\d+")
 
 
 class Functions:
-    """Of an assembly: each one's code, and by (file, line) whose code it is."""
+    """The functions of an assembly file: their code, and which have code of a (file, line)."""
 
     def __init__(self, text):
         lines = text.splitlines()
@@ -54,7 +54,7 @@ class Functions:
                 body.append(line)
 
     def normal(self, body):
-        """Labels by their order in the function; constants by what they are."""
+        """Renames labels by their order in the function, and constants by their value."""
         known = {}
 
         def renamed(match):
@@ -65,7 +65,7 @@ class Functions:
 
 
 def constants(lines):
-    """What is at each label .LC."""
+    """The data at each label .LC."""
     found, label = {}, None
     for line in lines:
         if line.startswith(".LC") and line.endswith(":"):
@@ -79,7 +79,7 @@ def constants(lines):
 
 
 class Compiler:
-    """One source of the overlay's."""
+    """Compiles one source of the overlay."""
 
     def __init__(self, command, folder):
         words = shlex.split(command["command"])
@@ -100,13 +100,13 @@ class Compiler:
             return pathlib.Path(out.name).read_bytes()
 
     def changed(self, mutants):
-        """The functions that are not as they were, or are gone, or new."""
+        """The functions that changed, are gone, or are new."""
         now = Functions(self.made(mutants, ALONE).decode(errors="replace")).code
         before = self.functions.code
         return {name for name in now.keys() | before.keys() if now.get(name) != before.get(name)}
 
     def same(self, mutants):
-        """Those of the mutants that leave the object file as it is."""
+        """Returns the mutants that do not change the object file."""
         if not mutants or self.made(mutants, AS_BUILT) == self.object:
             return list(mutants)
         if len(mutants) == 1:
@@ -116,7 +116,7 @@ class Compiler:
 
 
 def lines_of(made, number):
-    """(file, line) of a mutant's place, as the assembly names them."""
+    """The (file, line) pairs of a mutant's place, as the assembly names them."""
     for file, places in made.places.items():
         for place in places:
             if any(form.number == number for form in place.forms):
@@ -128,7 +128,7 @@ def lines_of(made, number):
 
 
 def apart(functions_of):
-    """Groups of mutants of which no two stand in one function."""
+    """Returns groups of mutants. No two mutants of a group change the same function."""
     groups = []
     for number, functions in sorted(functions_of.items(), key=lambda e: (-len(e[1]), e[0])):
         for group, taken in groups:
@@ -148,8 +148,8 @@ def suspected(compiler, group, functions_of):
 
 
 def equivalents(made, numbers, jobs, say):
-    """Of the mutants, {number: whether every source that has code of it stays as it is}; without
-    those that no source has code of."""
+    """Returns {number: whether no source with code of the mutant changes}. Mutants without code in
+    any source are left out."""
     commands = {c["file"]: c for c in
                 overlay.json.loads((made.build / "compile_commands.json").read_text())}
     lines = {number: lines_of(made, number) for number in numbers}
@@ -168,7 +168,7 @@ def equivalents(made, numbers, jobs, say):
                 alike.update(found)
             groups = [[n for n in group if n in alike] for group in groups]
             alike = set().union(*pool.map(compiler.same, groups)) if groups else set()
-            say(f"{len(alike)} of them are the same object code")
+            say(f"{len(alike)} of them have the core's object code")
             for number in functions_of:
                 verdicts[number] = number in alike
     return verdicts

@@ -1,6 +1,6 @@
-"""Hunts mutants, each in a process of its own: by the campaign's programs, then by the unit tests.
+"""Tries to kill mutants, each in its own process: with random programs, then with unit tests.
 
-A place that nothing comes by is not hunted: what runs does not depend on it.
+A mutant is tried only on programs and tests that execute it. No other run can depend on it.
 """
 
 import functools
@@ -17,10 +17,9 @@ import time
 
 import overlay
 
-# By world: the tests of the core's rooms, and the simulations whose times were worked out by hand;
-# those of the CPU's device, and of all that LibTorch's autograd does over it; those that run the
-# CUDA device on the virtual GPU, the last of them being written for a GPU; and, under
-# ThreadSanitizer, those of the core that have threads.
+# The tests of each world. sim: the core's rooms, and simulations with times worked out by hand.
+# cpu: the CPU device, and LibTorch's autograd over it. cuda: the CUDA device on the virtual GPU;
+# the last program is written for a GPU. threads: tests with threads, under ThreadSanitizer.
 TESTS = {
     "sim": {room: f"test_shared_{room}" for room in (
         "seam", "adaptors", "offload", "transfer", "skip", "checkpoint", "replay", "pipeline")},
@@ -33,23 +32,23 @@ TESTS = {
 }
 TESTS["sim"]["run"] = "test_sim_run"
 WORLDS = tuple(TESTS)
-# The address space of a process. LibTorch maps its libraries, the virtual GPU its addresses,
-# ThreadSanitizer nearly all that there is.
+# Limit of a process's address space, in bytes. LibTorch maps its libraries, the virtual GPU its
+# addresses, and ThreadSanitizer almost the whole address space.
 MEMORY = {"sim": 4 << 30, "cpu": 64 << 30, "cuda": 1 << 42, "threads": resource.RLIM_INFINITY}
-# Of one mutant's tests, the quickest first: each start of LibTorch takes a second.
+# Time for all tests of one mutant, the quickest first: each start of LibTorch takes a second.
 SECONDS = {"sim": float("inf"), "cpu": 20, "cuda": 20, "threads": float("inf")}
-# A filter of tests. On the virtual GPU without the hunts of mutants that were made by hand: they
-# take longest, and do not ask whether the core does it right.
+# Filters of tests. On the virtual GPU the tests of mutants made by hand are left out: they take
+# longest, and do not check the core.
 FILTER = {"cuda": "-*Mutant.*:*MutantOnGpu.*", "threads": "*Threads*"}
-# What runs on the virtual GPU without being linked to it: as in tests/real/CMakeLists.txt.
+# Programs that need the virtual GPU preloaded, as in tests/real/CMakeLists.txt.
 PRELOADED = {"ferry_gpu_tests": "libferry_virtual_gpu.so"}
 FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+)", re.MULTILINE)
 RACE = "WARNING: ThreadSanitizer"
 
 
 def start(command, mutant, seconds, given="", world="sim", noted=None):
-    """(exit code or None for a time-out, stdout, stderr). Seconds are of processor time, for the
-    machine may be busy; what waits is let wait for thrice that."""
+    """Returns (exit code or None for a time-out, stdout, stderr). The limit is processor time,
+    because the machine may be busy. The limit of real time is three times that."""
     environment = dict(os.environ, FERRY_MUTANT=str(mutant), RC_PARAMS="seed=20250101",
                        OMP_NUM_THREADS="1", TSAN_OPTIONS="halt_on_error=1")
     environment.update(on_the_virtual_gpu(command[0]))
@@ -72,8 +71,8 @@ def start(command, mutant, seconds, given="", world="sim", noted=None):
 
 @functools.lru_cache
 def on_the_virtual_gpu(program):
-    """What a program that is written for a GPU runs with, so that it runs where there is none. At
-    an eager tempo its own sleeps say who is late."""
+    """The environment in which a program for a GPU runs on the virtual GPU. With an eager tempo,
+    the program's own sleeps decide what is late."""
     path = pathlib.Path(program)
     if path.name not in PRELOADED:
         return {}
@@ -84,8 +83,8 @@ def on_the_virtual_gpu(program):
 
 
 class Hunt:
-    """Programs 0 to `programs` of a seed; of these, for each mutant the first `most` that come by
-    its place."""
+    """Programs 0 to `programs` of a seed. Each mutant is tried on the first `most` that execute
+    it."""
 
     def __init__(self, build, seed, programs, most):
         self.command = [str(find(build, overlay.HUNT)), str(seed), str(most)]
@@ -93,7 +92,7 @@ class Hunt:
         numbers = "\n".join(map(str, range(programs)))
         code, out, error = start(self.command, -1, 600 + programs / 10, given=numbers)
         if code != 0:
-            raise RuntimeError(f"the core itself fails: {out[-2000:]}{error[-2000:]}")
+            raise RuntimeError(f"the core fails without a mutant: {out[-2000:]}{error[-2000:]}")
         for line in out.splitlines():
             program, digest, *mutants = line.split()
             self.usual[program] = digest
@@ -101,9 +100,9 @@ class Hunt:
                 self.reached.setdefault(int(mutant), []).append(program)
 
     def kill(self, mutant):
-        """{tried, oracle, program, words}: who objected, to which program, the how manieth tried.
-        The oracle is "" if nobody did, and `differs` the first program whose operations are not
-        the core's, or None."""
+        """Returns {tried, oracle, program, words}: how many programs were tried, which oracle
+        objected to which one, and what it said. If none objected, the oracle is "", and `differs`
+        is the first program with other operations than the core, or None."""
         programs = self.reached.get(mutant, [])
         found = {"tried": len(programs), "oracle": "", "differs": None}
         if not programs:
@@ -125,8 +124,8 @@ class Hunt:
 
 
 class Tests:
-    """A world's tests, or those of some of its rooms: by each, which mutants it comes by and how
-    long it takes."""
+    """The tests of a world, or of some of its rooms, each with the mutants that it executes and the
+    time that it takes."""
 
     def __init__(self, build, world, rooms=None):
         self.world, self.reached, self.seconds = world, {}, {}
@@ -137,8 +136,8 @@ class Tests:
                 self.seconds[(room, program, test)] = milliseconds / 1000
 
     def kill(self, mutant, room):
-        """The first test that fails, of the mutant's own room if there is one, or ""; None where
-        none comes by it."""
+        """Returns the first test that fails, of the mutant's own room if possible; "" if none
+        fails; None if none executes the mutant."""
         around = [key for key, numbers in self.reached.items() if mutant in numbers]
         around.sort(key=lambda key: (key[0] != room, self.order(key)))
         seconds, tests = 0, {}
@@ -155,12 +154,12 @@ class Tests:
         return "" if around else None
 
     def order(self, key):
-        """By time alone where there is not time for all."""
+        """Sorts by time alone if there is not enough time for all tests."""
         program = key[1] if SECONDS[self.world] == float("inf") else ""
         return str(program), self.seconds[key]
 
     def failed(self, program, keys, mutant):
-        # Noting what is come by takes longer than running it.
+        # The recorded times are longer, because they include recording the mutants.
         limit = 20 + 4 * sum(self.seconds[key] for key in keys)
         code, out, error = start(command(program, [key[2] for key in keys]), mutant, limit,
                                  world=self.world)
@@ -173,20 +172,20 @@ class Tests:
 
 
 def digest(build, world):
-    """Of the world's tests as they are built."""
+    """A digest of the world's tests as they are built."""
     texts = [find(build, name).read_bytes() for name in sorted(TESTS[world].values())]
     return hashlib.sha256(b"".join(texts)).hexdigest()[:12]
 
 
 def noted(program, world):
-    """Of each test of a program: its name, milliseconds, and the mutants whose places it comes
-    by."""
+    """Yields for each test of a program: its name, milliseconds, and the mutants that it
+    executes."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "noted"
         code, out, error = start(command(program, [FILTER.get(world, "*")]), -1, 1800,
                                  world=world, noted=path)
         if code != 0:
-            raise RuntimeError(f"{program}: the core itself fails: {out[-2000:]}{error[-2000:]}")
+            raise RuntimeError(f"{program} fails without a mutant: {out[-2000:]}{error[-2000:]}")
         for line in path.read_text().splitlines():
             test, milliseconds, *numbers = line.split()
             yield test, int(milliseconds), set(map(int, numbers))

@@ -1,13 +1,13 @@
-"""Judges mutants that live: shows them, tries them by the unit tests of a room, argues.
+"""Helps with surviving mutants: shows them, tries a room's unit tests on them, records reasons.
 
-    judge.py lives [ROOM|FILE...]     those that nothing killed, or that are not tried yet
-    judge.py show NUMBER...           these, with the lines around, and what is known of each
-    judge.py run ROOM [FILTER]        builds the room's unit tests, and runs them without a mutant
-    judge.py try ROOM [NUMBER...]     builds them, and says by which of them each is killed; all
-                                      that live in the room where none is named
-    judge.py argue NUMBER WHY         writes down in argued/ROOM.jsonl that it is the core itself
-It works on the folder in which mutation.py hunted (--folder), and on the numbers of its own tree.
-Nothing that it finds is kept but arguments: mutation.py tries again what lived. Builds take turns.
+    judge.py lives [ROOM|FILE...]     lists mutants that nothing killed, or that are not tried yet
+    judge.py show NUMBER...           prints them, the lines around them, and their results
+    judge.py run ROOM [FILTER]        builds the room's unit tests and runs them without a mutant
+    judge.py try ROOM [NUMBER...]     builds the tests and says which one kills each mutant; without
+                                      numbers, tries all survivors of the room
+    judge.py argue NUMBER WHY         records in argued/ROOM.jsonl why the mutant is equivalent
+It uses the folder of mutation.py (--folder) and the mutants' numbers in this source. It keeps no
+results except reasons: mutation.py tries survivors again. Only one build runs at a time.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def room_of(file):
 
 
 class Judged:
-    """The mutants of a tree, and what is known of them."""
+    """The mutants of a source tree, and their results."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -63,7 +63,7 @@ class Judged:
         self.known = results.Results(folder / f"results-{self.made.digest()}.jsonl", why)
 
     def living(self, of):
-        """Of rooms or files, or of all."""
+        """Yields the survivors of these rooms or files, or of all."""
         for number in sorted(self.known.of.keys() - self.made.dropped):
             file = self.named[number][0]
             if self.known.fate(number) in ("open", "") and (
@@ -83,7 +83,7 @@ class Judged:
         return "\n".join([self.words(number), str(self.known.of.get(number, {})), *around])
 
     def build(self, room):
-        """Only where that fails is it asked which mutants do not compile with these tests."""
+        """Builds the tests. Only if that fails, finds the mutants that do not compile with them."""
         program = hunters.TESTS["sim"][room]
         with (self.folder / "building").open("w") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
@@ -106,12 +106,12 @@ def attempt(judged, options):
     tests = hunters.Tests(judged.made.build, "sim", [options.room])
     for number in numbers:
         killer = tests.kill(number, options.room)
-        fate = "is not come by" if killer is None else f"killed: {killer}" if killer else "LIVES"
+        fate = "not executed" if killer is None else f"killed: {killer}" if killer else "SURVIVES"
         print(fate, judged.words(number), flush=True)
 
 
 def argue(name, why, folder):
-    """Writes down that the mutant of this name is the core, in place of what was said before."""
+    """Records why the mutant with this name is equivalent, instead of an earlier reason."""
     path = folder / f"{room_of(name[0])}.jsonl"
     entries = map(json.loads, path.read_text().splitlines() if path.exists() else [])
     entries = [entry for entry in entries if tuple(entry[key] for key in argued.KEYS) != name]
@@ -125,17 +125,17 @@ def main():
     judged = Judged(options.folder)
     places = {*hunters.TESTS["sim"], *mutation.files()}
     for name in set(getattr(options, "of", [])) - places:
-        sys.exit(f"'{name}' is no room and no file of shared")
+        sys.exit(f"'{name}': expected a room or a file of shared")
     unknown = set(getattr(options, "numbers", [])) - judged.named.keys()
     if unknown:
         sys.exit(f"no mutant has the number {min(unknown)}")
     if options.command == "lives":
         if not judged.known.of:
-            sys.exit(f"{options.folder} has no results of this tree: mutation.py hunts")
+            sys.exit(f"{options.folder} has no results for this source: run mutation.py first")
         for number in judged.living(options.of):
             row = judged.known.of[number]
             hint = "" if row["differs"] is None else "(other operations)"
-            print(judged.words(number), hint if row["tried"] else "(no drawn program comes by)")
+            print(judged.words(number), hint if row["tried"] else "(no random program runs it)")
     elif options.command == "show":
         print("\n".join(map(judged.shown, options.numbers)))
     elif options.command == "argue":

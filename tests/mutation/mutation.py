@@ -1,21 +1,23 @@
-"""Mutants of the core, made from its syntax tree, hunted.
+"""Makes mutants of the core from its syntax tree, and tries to kill each.
 
     mutation.py [FILE...] [--folder BUILD] [--programs N] [--most N] [--seed S] [--sample N]
                 [--seconds S] [--least PERCENT] [--jobs N] [--again] [--no-tests] [--table]
     mutation.py [FILE...] --world cpu|cuda --torch FOLDER [--sample N] ...
     mutation.py [FILE...] --world threads
 
-For each file of shared (all where none is named): builds all its mutants in one program; tries each
-on the first so many of the drawn programs that come by its place, and those that live by the unit
-tests (hunters.py). Of what lives still it asks the compiler whether it is the same program. What
-was found out is kept in the folder, and a hunt that was stopped goes on.
-What argued/ says to be the core itself (argued.py) may not be killed.
---world: another world, by its tests: the CPU's device, or the CUDA device on the virtual GPU, both
-with LibTorch's autograd. FOLDER is that of the package torch. threads: guards that are not there,
-under ThreadSanitizer, by the tests that have threads.
---sample: so many mutants, drawn by the seed. --again: also what drawn programs did not kill before.
---least: exit code 1 where drawn programs kill a smaller share, in percent, of those that they come
-by. --table: no hunt; the table of what is known.
+Takes the mutants of the named files of shared, or of all. All mutants are built into one program.
+Each is tried on the first --most random programs that execute it, and survivors on the unit tests
+(hunters.py). For the rest, the compiler says if their object code is the core's (equivalents.py).
+Results are kept in the folder, so a run that was stopped continues. A mutant that argued/ calls
+equivalent (argued.py) must not be killed.
+
+--world   uses the tests of another world: of the CPU device, or of the CUDA device on the virtual
+          GPU, both with LibTorch's autograd (FOLDER is the folder of the package torch); or, with
+          threads, removes guards and runs the tests that have threads under ThreadSanitizer
+--sample  takes this many random mutants, chosen by the seed
+--again   also tries mutants again that random programs did not kill before
+--least   exit code 1 if random programs kill less than this percentage of those that they execute
+--table   tries nothing, and prints the table of the results
 """
 
 import argparse
@@ -69,7 +71,7 @@ def files():
 
 
 def built(options):
-    """All of shared's mutants in one program, whatever is hunted: the numbers are the same."""
+    """Builds all mutants of shared into one program, so that their numbers are always the same."""
     made = overlay.Overlay(ROOT, options.folder, files(), options.torch,
                            options.world == "threads")
     if options.table:
@@ -83,7 +85,7 @@ def built(options):
 
 
 def chosen(options, made):
-    """The numbers to be hunted."""
+    """The numbers of the mutants to try."""
     alive = [n for n in sorted(made.names) if n not in made.dropped]
     if options.files:
         alive = [n for n in alive if made.names[n][0] in options.files]
@@ -101,7 +103,7 @@ class Clock:
 
 
 def each(numbers, attempt, jobs, clock):
-    """(number, what came of it) in their order, several at a time; ends when it is late."""
+    """Yields (number, result) in order. Tries several at a time, and ends when time is over."""
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         tried = pool.map(lambda n: None if clock.late() else attempt(n), numbers)
         for count, (number, found) in enumerate(zip(numbers, tried)):
@@ -113,10 +115,10 @@ def each(numbers, attempt, jobs, clock):
 
 
 def hunt(options, made, numbers, known, clock):
-    """By drawn programs. What lives is tried again where there are more programs than before."""
+    """Tries random programs. Survivors are tried again if there are more programs than before."""
     hunt_of = hunters.Hunt(made.build, options.seed, options.programs, options.most)
     reached = [n for n in numbers if n in hunt_of.reached]
-    say(f"{len(reached)} of {len(numbers)} are come by in {options.programs} programs")
+    say(f"{options.programs} random programs execute {len(reached)} of {len(numbers)} mutants")
     alive = {n: known.of.get(n, {}).get("tried", -1) for n in numbers
              if not known.of.get(n, {}).get("oracle")}
     left = [n for n, tried in alive.items()
@@ -137,7 +139,7 @@ def test(options, made, numbers, known, clock):
     if not living:
         return
     tests = hunters.Tests(made.build, "sim")
-    say(f"{len(living)} live; {len(tests.reached)} unit tests")
+    say(f"{len(living)} survivors; {len(tests.reached)} unit tests")
 
     def attempt(number):
         return tests.kill(number, made.names[number][0].split("/")[1]) or ""
@@ -147,7 +149,7 @@ def test(options, made, numbers, known, clock):
 
 
 def compare(options, made, numbers, known, clock):
-    """Whether what lives is the same program."""
+    """Asks the compiler which survivors are equivalent."""
     living = [n for n in numbers if known.fate(n) == "open" and "equivalent" not in known.of[n]]
     if not living or clock.late():
         return
@@ -156,7 +158,7 @@ def compare(options, made, numbers, known, clock):
 
 
 def test_really(options, made, numbers, known, clock):
-    """By the tests of another world; whether these kill enough of what they come by."""
+    """Tries the tests of another world. Returns whether they kill enough of what they execute."""
     tests, world = hunters.Tests(made.build, options.world), options.world
     say(f"{len(tests.reached)} tests")
 
@@ -171,37 +173,38 @@ def test_really(options, made, numbers, known, clock):
     rows = [known.of[n] for n in numbers if world in known.of.get(n, {})]
     reached = [row for row in rows if row[world]["come_by"]]
     killed = [row for row in reached if row[world]["killer"]]
-    print(f"{len(rows)} mutants in the world {world}; its tests come by {len(reached)} and kill "
-          f"{results.percent(len(killed), len(reached))} of these")
+    print(f"{len(rows)} mutants tried in the world {world}: its tests execute {len(reached)} and "
+          f"kill {results.percent(len(killed), len(reached))} of these")
     for row in reached:
         if not row[world]["killer"]:
-            fate = {"hunt": "drawn programs kill it", "tests": "the simulator's unit tests kill it"}
-            print(f"lives: {row['file']}:{row['line']} {row['kind']} (mutant {row['number']}) "
+            fate = {"hunt": "random programs kill it",
+                    "tests": "the simulator's unit tests kill it"}
+            print(f"survives: {row['file']}:{row['line']} {row['kind']} (mutant {row['number']}) "
                   f"{fate.get(known.fate(row['number']), '')}")
     return 100 * len(killed) >= options.least * len(reached)
 
 
 def report(numbers, known, least):
-    """Whether drawn programs kill enough of what they come by, and nothing argues against what
-    kills."""
+    """Prints the results. Returns whether random programs kill enough of what they execute, and no
+    mutant is killed that argued/ calls equivalent."""
     rows = [known.of[n] for n in numbers if n in known.of]
     fates = [known.fate(row["number"]) for row in rows]
     reached = [row for row in rows if row["tried"]]
     killed = sum(1 for row in reached if row["oracle"])
-    print(f"{len(rows)} mutants hunted: {fates.count('hunt')} killed by drawn programs, "
-          f"{fates.count('tests')} by unit tests alone, {fates.count('equivalent')} are the core "
-          f"itself, {fates.count('open')} live, "
-          f"{fates.count('')} were not tried by unit tests; of the {len(reached)} that "
-          f"drawn programs come by these kill "
-          f"{results.percent(killed, len(reached))}")
+    print(f"{len(rows)} mutants tried: {fates.count('hunt')} killed by random programs, "
+          f"{fates.count('tests')} by unit tests alone, {fates.count('equivalent')} equivalent, "
+          f"{fates.count('open')} survive, {fates.count('')} not tried by unit tests yet; "
+          f"random programs execute {len(reached)} and kill "
+          f"{results.percent(killed, len(reached))} of these")
     for row, fate in zip(rows, fates):
         if fate == "open":
-            does = "the same" if row["differs"] is None else f"otherwise in {row['differs']}"
-            print(f"lives: {row['file']}:{row['line']} {row['kind']} (mutant {row['number']}, does "
+            does = ("same operations" if row["differs"] is None else
+                    f"other operations in program {row['differs']}")
+            print(f"survives: {row['file']}:{row['line']} {row['kind']} (mutant {row['number']}, "
                   f"{does})")
     wrong = known.wrongly_argued()
     for number in wrong:
-        print(f"argued to be the core, and killed: {known.of[number]}")
+        print(f"argued/ calls it equivalent, but it is killed: {known.of[number]}")
     return not wrong and 100 * killed >= least * len(reached)
 
 
@@ -210,7 +213,7 @@ def main():
     made = built(options)
     why, lost = argued.arguments(made)
     if lost:
-        print("no mutant is so written:", *lost, sep="\n", file=sys.stderr)
+        print("these entries of argued/ match no mutant:", *lost, sep="\n", file=sys.stderr)
         return 1
     known = results.Results(options.folder / f"results-{made.digest()}.jsonl", why)
     if options.table and options.world != "sim":

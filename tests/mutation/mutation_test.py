@@ -1,5 +1,5 @@
-"""The mutants of a source of this test's own (tiny.h): each kind is made, what compiles runs and
-is another program, what does not compile is found and dropped, and an argument finds its mutant.
+"""Tests the tools with a small source (tiny.h): each kind of mutant is made, those that compile
+behave differently, those that do not are found and dropped, and a reason matches its mutant.
 
     mutation_test.py CXX
 """
@@ -29,11 +29,11 @@ KINDS = {
     "boundary > as >=", "comparison == as !=", "logic && as ||", "arithmetic + as -",
     "arithmetic min as max", "arithmetic += as -=", "constant 10", "constant false",
 }
-# The others print something else, crash, or have no end.
+# These mutants survive, for this reason. All others print something else, crash, or hang.
 LIVE = {
-    "nothing asks whether the mutex was unlocked": {(16, "assignment deleted"),
+    "nothing checks if the mutex was unlocked": {(16, "assignment deleted"),
                                                     (16, "constant false")},
-    "the first value is written over": {(17, "constant false"), (51, "constant false")},
+    "the first value is overwritten": {(17, "constant false"), (51, "constant false")},
     "it is true here": {(34, "condition true")},
     "the smaller one is the same": {(30, "arguments swapped"), (59, "constant 12"),
                                    (59, "arguments swapped")},
@@ -75,7 +75,7 @@ def alive(found, dropped):
 
 
 def without_errors(folder, compiler, found):
-    """The numbers that had to be dropped, after so many builds as it takes."""
+    """Builds until there are no errors. Returns the numbers of the dropped mutants."""
     dropped = set()
     for _ in range(8):
         rendered = schemata.render((HERE / "tiny.h").read_bytes(), alive(found, dropped),
@@ -92,7 +92,8 @@ def without_errors(folder, compiler, found):
 
 
 def check_arguments(found):
-    """Each mutant has a name of its own; what has another is out of date. The last word counts."""
+    """Each mutant has a unique name, an entry with another name is out of date, and a later reason
+    replaces an earlier one."""
     made = types.SimpleNamespace(root=ROOT, places={"tests/mutation/tiny.h": found})
     names = argued.named(made)
     assert len(set(names.values())) == len(names)
@@ -109,7 +110,7 @@ def check_arguments(found):
 
 
 def check_races():
-    """What ThreadSanitizer says of a test comes before what the test says of itself."""
+    """A report of ThreadSanitizer takes precedence over the test's own failure."""
     tests = object.__new__(hunters.Tests)
     tests.world, tests.seconds = "threads", {("room", "program", "A.B"): 1}
     said = {hunters.RACE: "program: race", "": "A.B"}
@@ -138,12 +139,12 @@ def main():
         folder = pathlib.Path(name)
         dropped = without_errors(folder, sys.argv[1], found)
         usual = output(folder, 0)
-        assert usual, "the source itself says nothing"
+        assert usual, "without a mutant, the program prints nothing"
         living = {names[n] for n in names if n not in dropped and output(folder, n) == usual}
-    # Two arguments of different types are not swapped; nor is anything dropped besides.
+    # Only swaps of arguments with different types do not compile.
     lost = sorted(names[n] for n in dropped)
-    print(f"{len(names)} mutants, {len(dropped)} do not compile, {len(living)} live")
-    print("do not compile:", lost, "\nlive:", sorted(living))
+    print(f"{len(names)} mutants, {len(dropped)} do not compile, {len(living)} survive")
+    print("do not compile:", lost, "\nsurvive:", sorted(living))
     assert living == EQUIVALENT, sorted(living ^ EQUIVALENT)
     return 0
 

@@ -1,7 +1,7 @@
-"""A second tree beside this one, whose `shared` has all the mutants in it; built like this one.
+"""Makes a second source tree whose `shared` contains all mutants, and builds it.
 
-Every other folder is a link. Mutants that do not compile are dropped: the compiler's errors name
-places in the written text, and the text knows whose they are (schemata.py).
+All other folders are links to this tree. Mutants that do not compile are dropped: schemata.py says
+which mutant wrote the place that an error of the compiler names.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ import schemata
 CHOSEN = '#include "tests/mutation/chosen.h"'
 ERROR = re.compile(r"^(/[^:\s]+):(\d+):(\d+):\s+(error|fatal error|required from|in .*required)",
                    re.MULTILINE)
-# They instantiate most of the core: asked first, for a build takes longer.
+# These sources instantiate most of the core. They are compiled first, because a build takes longer.
 PROBES = ("sim/run/core.cpp", "verify/trials/try_pipeline.cpp", "sim/run/simulation.cpp",
           "sim/run/training/run_training.cpp", "sim/run/training/checkpoints.cpp",
           "sim/run/pipeline_simulation.cpp", "sim/program/tape.cpp",
           "verify/trials/try_core.cpp")
 REAL_PROBES = ("real/api/offload.cpp", "real/api/checkpoint.cpp", "real/api/replays.cpp",
                "real/cuda_backend/cuda_backend.cpp", "real/pipeline/pipe.cpp")
-# And, of the tests that a world runs, those that instantiate what the libraries do not.
+# Tests of a world that instantiate code which the libraries do not.
 TEST_PROBES = {"test_real_cuda_autograd": [
     f"tests/real/cuda_autograd/{name}.cpp"
     for name in ("offload_rules_test", "checkpoint_rules_test", "pipe_rules_test")]}
@@ -35,14 +35,14 @@ GUARD = "guard removed"
 
 
 class DoesNotCompile(Exception):
-    """Nor does it say which mutant's fault that is."""
+    """The tree does not compile, and no mutant can be blamed."""
 
 
 class Overlay:
-    """`files`: of shared, relative to the root. Numbers are given in their order. `torch`: built
-    with the LibTorch in that folder, in a tree of its own, for there other mutants do not
-    compile. `threads`: only guards that are not there, under ThreadSanitizer, in a tree of its
-    own."""
+    """`files` of shared are relative to the root; mutants are numbered in their order. `torch`:
+    builds with the LibTorch in that folder, in a separate tree, because other mutants do not
+    compile there. `threads`: only removes guards, and builds with ThreadSanitizer in a separate
+    tree."""
 
     def __init__(self, root, folder, files, torch=None, threads=False):
         self.root, self.folder = pathlib.Path(root), pathlib.Path(folder).resolve()
@@ -66,14 +66,14 @@ class Overlay:
         self.learn(self.known)
 
     def learn(self, known):
-        """Whether others dropped more."""
+        """Reads mutants that earlier runs dropped. Returns whether there are new ones."""
         dropped = set(json.loads(known.read_text())) if known.exists() else set()
         more = dropped - self.dropped
         self.dropped |= more
         return bool(more)
 
     def found(self):
-        """The places of each file; kept, for libclang takes a while."""
+        """The places of each file. They are cached, because libclang is slow."""
         kept = self.folder / f"places-{self.digest()}.pickle"
         if not kept.exists():
             found = {file: places.places(self.root / file, self.root) for file in self.files}
@@ -81,7 +81,7 @@ class Overlay:
         return pickle.loads(kept.read_bytes())
 
     def digest(self):
-        """Of what the numbers and what compiles depend on."""
+        """A digest of everything that the numbers and the dropped mutants depend on."""
         tools = [pathlib.Path(__file__).parent / name for name in ("places.py", "schemata.py")]
         texts = [path.read_bytes() for path in [*tools, *map(self.root.joinpath, self.files)]]
         return hashlib.sha256(b"".join(texts)).hexdigest()[:12]
@@ -116,15 +116,15 @@ class Overlay:
         return schemata.dataclasses.replace(place, forms=forms)
 
     def compile(self, targets, say):
-        """Drops what does not compile, and builds the rest. A file keeps its time then: what has
-        been compiled with it need not be again, for nobody asks for what was dropped."""
+        """Drops mutants that do not compile, and builds the rest. A changed file keeps its time:
+        what was compiled with it stays valid, because dropped mutants are never chosen."""
         if self.learn(self.known):
             self.write(keep_time=True)
         commands = json.loads((self.build / "compile_commands.json").read_text())
         asked = [*(REAL_PROBES if self.torch else () if self.threads else PROBES),
                  *(name for target in targets for name in TEST_PROBES.get(target, ()))]
         probes = [c for c in commands if c["file"] in [str(self.tree / name) for name in asked]]
-        if self.torch:  # precompiled headers, without which a probe takes a minute more
+        if self.torch:  # without precompiled headers, each probe takes a minute longer
             run(["ninja", "-C", str(self.build), "ferry_torch_pch", "ferry_aten_pch"])
         for probe in probes:
             while self.drop(output_of(probe), probe["file"], say):
@@ -141,7 +141,7 @@ class Overlay:
             self.write(keep_time=True)
 
     def drop(self, output, file, say):
-        """Whether mutants were dropped for what the compiler said of a file."""
+        """Drops the mutants that the compiler's errors blame. Returns whether there were any."""
         blamed, errors = set(), 0
         context = []
         for name, line, column, what in ERROR.findall(output):
@@ -157,7 +157,7 @@ class Overlay:
             return False
         if not blamed:
             raise DoesNotCompile(f"{file}: {output[:4000]}")
-        blamed -= self.dropped  # in another file's errors already
+        blamed -= self.dropped  # errors of another file blamed them already
         say(f"{pathlib.Path(file).name}: {errors} errors, {len(blamed)} mutants dropped")
         self.dropped |= blamed
         self.known.write_text(json.dumps(sorted(self.dropped)))
@@ -165,7 +165,7 @@ class Overlay:
 
 
 def write(path, text, keep_time=False):
-    """Leaves a file alone that says so already, for it need not be compiled again."""
+    """Writes a file only if its text changes, so that it is not compiled again without need."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.read_text() == text:
         return
@@ -176,7 +176,7 @@ def write(path, text, keep_time=False):
 
 
 def output_of(command):
-    """What the compiler says of a file, without optimising it."""
+    """The compiler's errors for a file, without code generation."""
     words = shlex.split(command["command"])
     if "ccache" in " ".join(words[:6]):
         words = words[next(i for i, w in enumerate(words) if w.endswith("ccache")) + 1:]

@@ -1,18 +1,19 @@
-"""Where a C++ file can be changed, and how: its mutants, from the compiler's own syntax tree.
+"""Finds the mutants of a C++ file in the compiler's syntax tree.
 
 `places(path, root)` parses a file with libclang (Debian's python3-clang) and returns its places. A
-place is a range of the text with one or more mutants, each of which says how the range reads in it:
+place is a range of the text with one or more mutants. Each mutant says how the range reads in it:
 
-    condition    negated, true, false; of an operand of && or ||, whatever leaves the other one
-    declared     a condition that declares what it asks: likewise
-    expression   another operator, another constant, two neighbouring arguments swapped
-    statement    deleted, whole loops over a range too
+    condition    negated, true or false; an operand of && or || becomes the value that leaves the
+                 result to the other operand
+    declared     the same, for a condition that declares a variable
+    expression   another operator, another constant, or two neighbouring arguments swapped
+    statement    deleted, including loops over a range
     before       a return before a statement, or at the start of a function
-    returned     an empty value in place of the one returned
-    guard        a scope's lock or guard, not there
+    returned     an empty value instead of the returned one
+    guard        a lock or guard of a scope is removed
 
-The tree of a template has no types for what depends on its parameters. Where a change needs types,
-it is offered all the same, and the compiler drops it (overlay.py).
+In a template, expressions that depend on its parameters have no types. A mutant that needs types is
+made anyway, and dropped if it does not compile (overlay.py).
 """
 
 import bisect
@@ -35,7 +36,7 @@ OTHERS = {
 }
 FUNCTIONS = {"CXX_METHOD", "FUNCTION_DECL", "FUNCTION_TEMPLATE", "CONSTRUCTOR", "DESTRUCTOR",
              "CONVERSION_FUNCTION"}
-# What the compiler computes is not the program's; nor are types.
+# Values that the compiler computes, and types, have no mutants.
 CONSTANT = {"STATIC_ASSERT", "ENUM_DECL", "TYPE_REF", "TEMPLATE_REF", "NAMESPACE_REF",
             "TYPE_ALIAS_DECL", "TYPEDEF_DECL", "TYPE_ALIAS_TEMPLATE_DECL",
             "TEMPLATE_TYPE_PARAMETER", "TEMPLATE_NON_TYPE_PARAMETER", "CONCEPT_DECL",
@@ -49,9 +50,9 @@ DELETED = {"CALL_EXPR": "call", "BINARY_OPERATOR": "assignment", "UNARY_OPERATOR
 @dataclasses.dataclass
 class Form:
     kind: str
-    text: str  # how the place reads in the mutant; of a deleted statement: nothing
+    text: str  # the place's text in the mutant; empty for a deleted statement
     number: int = 0
-    unless: str = ""  # what must hold at compile time
+    unless: str = ""  # a condition that must hold at compile time
 
 
 @dataclasses.dataclass
@@ -62,15 +63,15 @@ class Place:
     line: int
     forms: list
     constexpr: bool = False
-    braces: bool = False  # a statement that is no block's own
-    name: object = None  # of a guard: the range of its name; of what is declared: its name
+    braces: bool = False  # a statement that is not directly in a block
+    name: object = None  # of a guard: the range of its name; of a declared variable: its name
 
 
 @dataclasses.dataclass(frozen=True)
 class Within:
-    """What is around a cursor."""
+    """The context of a cursor."""
 
-    body: bool = False  # a function's body or an initialiser: it runs
+    body: bool = False  # in a function's body or an initialiser, which runs
     returns: str = ""  # void, bool, other; "" outside functions
     constexpr: bool = False
 
@@ -93,7 +94,7 @@ class Text:
         return " ".join(self.words[i] for i in self.within(start, end))
 
     def between(self, left, right):
-        """The one token between two cursors, or "": what is written in brackets is no operator."""
+        """The one token between two cursors, without brackets; "" if there is not exactly one."""
         words = [self.words[i] for i in self.within(left.extent.end.offset,
                                                     right.extent.start.offset)]
         words = [word for word in words if word not in "()"]
@@ -121,7 +122,7 @@ def span(cursor):
 
 
 def gives_values(body):
-    """Whether a function returns anything; what is nested in it has returns of its own."""
+    """Whether a function returns a value. Lambdas in it have their own returns."""
     return any((kind(c) == "RETURN_STMT" and children(c)) or
                (kind(c) != "LAMBDA_EXPR" and gives_values(c)) for c in children(body))
 
@@ -154,7 +155,7 @@ class Finder:
                 self.declaration(child, within)
 
     def variable(self, cursor, within):
-        """Its initialiser."""
+        """Adds the mutants of the variable's initialiser."""
         head = self.text.of(cursor.extent.start.offset, cursor.extent.start.offset + 60)
         if re.match(r"(static |inline )*constexpr ", head):
             return
@@ -212,7 +213,7 @@ class Finder:
     def statement(self, cursor, within, last=False, braces=False):
         name = kind(cursor)
         if self.text.of(*span(cursor)).startswith("invariant ("):
-            return  # without it the core does the same; a test of its own shows that it fails
+            return  # an assertion changes nothing; a test shows that each can fail
         if name in DELETED:
             self.delete(cursor, within, last, braces)
         if name == "COMPOUND_STMT":
@@ -244,8 +245,8 @@ class Finder:
         name = kind(cursor)
         if name == "BINARY_OPERATOR" and "=" not in self.text.of(start, end).split():
             return
-        # Without it a function that returns something might end: the compiler takes that for
-        # impossible, and makes a mutant of nothing.
+        # Without the throw, a function with a result could end without one. That is undefined, and
+        # the compiler assumes that it cannot happen.
         if name == "CXX_THROW_EXPR" and last and within.returns != "void":
             return
         loops = DELETED[name] == "loop"
@@ -261,7 +262,7 @@ class Finder:
         constant = len(tokens) > 1 and self.text.words[tokens[1]] == "constexpr"
         close = self.closing(tokens)
         heads = [c for c in inside if span(c)[0] < close]
-        for head in heads:  # what it declares
+        for head in heads:  # declarations
             if kind(head) == "DECL_STMT":
                 self.statement(head, within)
             elif kind(head) == "VAR_DECL":
@@ -278,7 +279,7 @@ class Finder:
                 self.statement(child, within, braces=True)
 
     def declared(self, variable, close, within):
-        """The condition is whether a variable that it declares holds something."""
+        """Adds mutants of a condition that tests the variable which it declares."""
         name = variable.spelling
         made = {"negated": f"!({name})", "true": "true", "false": "false"}
         forms = [Form(f"condition {how}", form) for how, form in made.items()]
@@ -306,7 +307,7 @@ class Finder:
             elif kind(cursor) != "CXX_FOR_RANGE_STMT":
                 self.expression(head, within)
                 if kind(cursor) == "WHILE_STMT" or self.is_test(cursor, head):
-                    # Never true: most loops would have no end.
+                    # The condition is never made true, because most loops would not end.
                     self.condition(head, within, "loop")
         for child in inside:
             if span(child)[0] >= close:
@@ -335,7 +336,7 @@ class Finder:
         self.expression(value, within)
 
     def guard(self, statement, block, within):
-        """A variable that nothing in its block names is there for its scope alone."""
+        """Adds the mutant without a guard: a variable that its block never names."""
         variables = children(statement) if kind(statement) == "DECL_STMT" else []
         if len(variables) != 1 or kind(variables[0]) != "VAR_DECL":
             return
@@ -381,7 +382,7 @@ class Finder:
                 self.body(child, dataclasses.replace(within, returns=returns))
 
     def condition(self, cursor, within, of):
-        """Of a loop it is not made true."""
+        """Adds the mutants of a condition. That of a loop is not made true."""
         start, end = span(cursor)
         text = self.text.of(start, end)
         if text in ("true", "false"):
@@ -420,7 +421,7 @@ class Finder:
         self.place("expression", start, end, within, [Form(f"{what} {word} as {other}", text)])
 
     def renamed(self, call, called, name, within):
-        """min for max, and the other way."""
+        """Swaps min and max."""
         start, end = span(call)
         at = [i for i in self.text.within(*span(called)) if self.text.words[i] == name][-1]
         other, what = OTHERS[name]
@@ -450,7 +451,7 @@ class Finder:
             self.place("expression", start, end, within, [Form(f"constant {text}", other)])
 
     def arguments(self, cursor, within):
-        """Two neighbours swapped; the compiler says whether their types are equal."""
+        """Swaps two neighbouring arguments. The compiler checks that their types are equal."""
         start, end = span(cursor)
         given = children(cursor)[1:]
         if kind(cursor) != "CALL_EXPR" or self.text.words[self.text.within(start, end)[-1]] != ")":
@@ -469,7 +470,7 @@ class Finder:
 
 
 def libclang():
-    """Debian's bindings, whatever Python this is. Raises ImportError or LibclangError."""
+    """Imports Debian's bindings into any Python. Raises ImportError or LibclangError."""
     try:
         from clang import cindex
     except ImportError:
@@ -480,7 +481,7 @@ def libclang():
 
 
 def places(path, root, arguments=()):
-    """The places of a file, in order. `root`: of its includes."""
+    """The places of a file, in order. `root` is the folder of its includes."""
     cindex = libclang()
     unit = cindex.Index.create().parse(
         str(path), args=["-x", "c++", "-std=c++20", f"-I{root}", *arguments])
@@ -493,7 +494,7 @@ def places(path, root, arguments=()):
 
 
 def merged(found):
-    """One place where several are the same range in the same shape; each form once."""
+    """Merges places with the same range and shape, and removes double forms."""
     by_range = {}
     for place in sorted(found, key=lambda p: (p.start, -p.end)):
         known = by_range.setdefault((place.shape, place.start, place.end), place)
@@ -503,7 +504,7 @@ def merged(found):
         place.forms = list({form.text: form for form in reversed(place.forms)}.values())[::-1]
     conditions = {(p.start, p.end) for p in by_range.values() if p.shape == "condition"
                   if any(form.kind == "condition negated" for form in p.forms)}
-    for place in by_range.values():  # an == that is != is the condition, negated
+    for place in by_range.values():  # turning == into != is the same as negating the condition
         if place.shape == "expression" and (place.start, place.end) in conditions:
             place.forms = [f for f in place.forms if not f.kind.startswith("comparison")]
     return [place for place in by_range.values() if place.forms]

@@ -1,4 +1,4 @@
-"""What became of each mutant, kept as it is found out: a hunt that was stopped goes on."""
+"""The result of each mutant, saved at once, so that a run that was stopped can continue."""
 
 import collections
 import json
@@ -6,8 +6,8 @@ import pathlib
 
 
 class Results:
-    """One line of JSON for each mutant, by its number. The numbers are an overlay's. `argued`:
-    those that were judged to be the core, by number (argued.py)."""
+    """One line of JSON for each result, by the mutant's number in the overlay. `argued` has the
+    mutants that are argued to be equivalent, by number (argued.py)."""
 
     def __init__(self, path, argued):
         self.path, self.argued = pathlib.Path(path), argued
@@ -21,7 +21,7 @@ class Results:
             file.write(json.dumps(row) + "\n")
 
     def fate(self, number):
-        """hunt, tests, equivalent or open; "" where it was not tried by all of them."""
+        """Returns hunt, tests, equivalent or open; "" if it was not tried on everything yet."""
         row = self.of.get(number, {})
         if row.get("oracle"):
             return "hunt"
@@ -44,10 +44,11 @@ def percent(part, whole):
 
 
 def table(names, dropped, results):
-    """A line for each file, and one for all, of what was hunted."""
-    rows = ["| file | mutants | run by a drawn program | killed by the hunt | after programs "
-            "(median, most) | by unit tests alone | equivalent | open | killed by the hunt, of those "
-            "run that are not equivalent | killed, of all that are not |",
+    """Returns a line for each file, and one for all, about the mutants that were tried."""
+    rows = ["| file | mutants | executed by random programs or mutants made by hand | killed by "
+            "random programs | after programs (median, most) | killed by unit tests alone | "
+            "equivalent | open | killed by random programs, of those executed and not equivalent | "
+            "killed, of all that are not equivalent |",
             "|---|---|---|---|---|---|---|---|---|---|"]
     files = collections.defaultdict(list)
     for number, (file, _, _) in names.items():
@@ -75,17 +76,17 @@ def line(name, numbers, results):
 
 
 def oracles(results):
-    """Which oracle was the first to object, of all that the hunt killed."""
+    """Counts which oracle objected first, for the mutants that random programs killed."""
     return collections.Counter(row["oracle"] for row in results.of.values() if row.get("oracle"))
 
 
 def world_table(names, results, world):
-    """Of what the tests of another world were tried on, a line for each file and one for all."""
+    """Returns a line for each file, and one for all, about the tests of another world."""
     files = collections.defaultdict(list)
     for number, row in results.of.items():
         if world in row:
             files[names[number][0].removeprefix("shared/")].append(row[world])
-    rows = ["| file | tried | come by | killed | by a crash or a hang | live |",
+    rows = ["| file | tried | executed | killed | by a crash or a hang | survive |",
             "|---|---|---|---|---|---|"]
     everything = [each for found in files.values() for each in found]
     for file, found in [*sorted((f"`{file}`", found) for file, found in files.items()),
@@ -102,7 +103,7 @@ def ends(killer):
 
 
 def killers(results, world):
-    """Which suites of tests killed how many."""
+    """Counts the mutants that each suite of tests killed."""
     killed = [row[world]["killer"] for row in results.of.values() if world in row]
     return collections.Counter(each if ends(each) else each.partition(".")[0]
                                for each in killed if each)

@@ -1,12 +1,12 @@
-"""A file with all of its mutants in it, of which one is chosen at run time (chosen.h).
+"""Writes a source file with all of its mutants, of which one is chosen at run time (chosen.h).
 
     a < b            (is(17) ? (a <= b) : (a < b))
     f(x);            if (!is(18)) f(x);
     return y;        if (is(19)) return {}; return y;
     lock_guard l(m); Unless l(is(20), [&] { return lock_guard(m); });
 
-What is written stands where it stood, on its line: so the compiler's errors lead back to the
-mutants that do not compile (`blamed`).
+The original text keeps its lines, so errors of the compiler lead to the mutants that do not compile
+(`blamed`).
 """
 
 import bisect
@@ -16,11 +16,11 @@ import dataclasses
 @dataclasses.dataclass
 class Rendered:
     text: str
-    lines: list  # where each begins
-    marks: list  # (start, end, numbers): text of these mutants alone, or a place with them in it
+    lines: list  # offset of each line
+    marks: list  # (start, end, numbers): text of these mutants, or a place that contains them
 
     def blamed(self, line, column):
-        """The numbers of the mutants that an error here is about: of the innermost mark."""
+        """The mutants that an error at this position is about: those of the innermost mark."""
         at = self.lines[line - 1] + column - 1
         around = [mark for mark in self.marks if mark[0] <= at < mark[1]]
         return min(around, key=lambda mark: mark[1] - mark[0])[2] if around else []
@@ -33,7 +33,7 @@ def asked(place, form):
 
 
 def opening(place):
-    """[(text, number)] before a place."""
+    """The text before a place, as [(text, number)]."""
     parts = []
     for form in place.forms:
         if place.shape in ("before", "returned"):
@@ -68,7 +68,7 @@ ORDER = {"before": 0, "returned": 1, "statement": 1, "guard": 2, "condition": 3,
 
 
 def render(source, places, include):
-    """`source`: bytes. `include`: a line before everything else."""
+    """`source` is bytes. `include` is a line that is added at the beginning."""
     edits = []  # (offset, rank, text, mark)
     for index, place in enumerate(places):
         length = place.end - place.start
@@ -127,7 +127,7 @@ class Writer:
         self.copy(at, len(self.source))
         text = "".join(self.out)
         first = text.index("#pragma once\n") if "#pragma once\n" in text else 0
-        # On a line that is there already, so that all lines stay.
+        # It goes on an existing line, so that line numbers do not change.
         text, shift, after = insert(text, first, self.include)
         marks = [(a + shift * (a >= after), b + shift * (b > after), n) for a, b, n in self.marks]
         lines = [0] + [i + 1 for i, char in enumerate(text) if char == "\n"]
@@ -135,7 +135,7 @@ class Writer:
 
 
 def insert(text, at, include):
-    """The include, after #pragma once and in place of an empty line; in a file without, first."""
+    """Puts the include on the first empty line after #pragma once, or at the beginning."""
     empty = text.find("\n\n", at)
     after = empty + 1 if at or text.startswith("#pragma once") else 0
     added = include if after else include + "\n"

@@ -57,7 +57,7 @@ run(${scheduler} --replay ${line})
 expect(0 "no oracle objects")
 
 # The page's example as well.
-file(READ ${SOURCE}/docs/your-scheduler.md page)
+file(READ ${SOURCE}/docs/guides/your-scheduler.md page)
 string(REGEX MATCH "--replay '([^']+)'" found "${page}")
 run(${scheduler} --replay ${CMAKE_MATCH_1})
 expect(1 "`reload after offload` missing: .offload. #29 .*16 device operations, 90 in all")

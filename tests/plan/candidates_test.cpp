@@ -1,4 +1,5 @@
-// The lists of candidates do not grow with the square of a program.
+// The length of a list of candidates is bounded, so planning time does not grow with the square of
+// the program's size.
 #include "plan/candidates.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// A candidate's verdict: what it needs is found once, and what limits make of it as often as asked.
+// A candidate's verdict: the memory that it needs is found once, and can then be judged for any
+// limits.
 #include "plan/capacity.h"
 #include "tests/sim/support/sizes.h"
 
@@ -12,7 +13,8 @@ namespace {
 
 using test::kMiB;
 
-// A training that allocates 100 MiB, reserves 300, and below that takes longer, down to 140.
+// A training that allocates 100 MiB and reserves 300 MiB. It takes longer below 300 MiB, and fails
+// below 140 MiB.
 class Training {
  public:
   sim::Simulation operator()(std::int64_t device_bytes) {
@@ -31,7 +33,7 @@ class Training {
 
 class CapacityTest : public ::testing::Test {
  protected:
-  // Of a host with 16 MiB.
+  // Judges again. The host has 16 MiB unless the test says otherwise.
   Verdict again(const Verdict& known, std::int64_t budget, std::int64_t host = 16 * kMiB) {
     return judge_again(known, std::ref(training_), {budget, host, kUnlimited}, Judged::kReserved);
   }
@@ -45,7 +47,7 @@ TEST_F(CapacityTest, TheLeastIsFoundToTwoMebibytes) {
   EXPECT_LE(first_.least_bytes, 142 * kMiB);
 }
 
-// The least is known to 2 MiB, and to 1/256 of it where that is more.
+// The minimum is known to 2 MiB, or to 1/256 of it if that is more.
 TEST_F(CapacityTest, WhatMayRunInALittleLessIsNotSaidToNeedMore) {
   for (const std::int64_t scale : {1, 10}) {
     const auto larger = [&](std::int64_t bytes) {
@@ -70,7 +72,7 @@ TEST_F(CapacityTest, WhatIsJudgedAgainIsAsIfItWereJudgedAnew) {
       SCOPED_TRACE(testing::Message() << budget << ", " << host);
       const Limits limits{budget * kMiB, host * kMiB, kUnlimited};
       const Verdict anew = judge(std::ref(training_), limits);
-      // Whatever the limits that it was judged for before.
+      // The result does not depend on the limits of the earlier verdict.
       for (const Verdict& known : {first_, again(first_, 150 * kMiB), again(first_, kMiB)}) {
         const Verdict found = again(known, limits.budget_bytes, limits.host_bytes);
         EXPECT_EQ(found.fits, anew.fits);

@@ -1,4 +1,5 @@
-// What PyTorch's knapsack and torchtitan's selective checkpoints recompute, and that these run.
+// The spans of PyTorch's knapsack and of torchtitan's selective checkpoints recompute the right
+// operators, and their plans run.
 #include "plan/field_spans.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +59,8 @@ TEST(FieldSpansTest, TheProgramFindsWhatTheGreedyDoesNot) {
   EXPECT_EQ(dp_knapsack(items, 51), (std::vector{false, true, true}));
 }
 
-// Every set of a few items: none within the bytes takes longer. (Bytes that fill slots exactly.)
+// Compares the knapsack with all sets of a few items: no set within the bytes has more time. The
+// sizes fill slots exactly.
 RC_GTEST_PROP(FieldSpansProp, NoSetWithinTheBytesTakesLonger, ()) {
   const auto count = *rc::gen::resize(100, rc::gen::inRange<std::size_t>(1, 9));
   std::vector<KnapsackItem> items;
@@ -68,7 +70,7 @@ RC_GTEST_PROP(FieldSpansProp, NoSetWithinTheBytesTakesLonger, ()) {
     items.push_back({*rc::gen::resize(100, rc::gen::inRange<std::int64_t>(1, 100)), bytes});
     all += bytes;
   }
-  // What is left to a thousand is one more item that nobody would keep: so a slot is a byte.
+  // One more item without time fills up to 999 bytes, so that a slot is one byte.
   items.push_back({0, 999 - all});
   const auto room = *rc::gen::resize(100, rc::gen::inRange<std::int64_t>(0, all + 1));
   const std::vector<bool> kept = dp_knapsack(items, room);
@@ -103,7 +105,8 @@ bool keeps(const PlanSpan& span, std::uint64_t place) {
   return std::ranges::binary_search(span.keep, place);
 }
 
-// In each block the first product is kept, the second runs again, and so on; attention is kept.
+// In each block the first matrix product is kept, the second is recomputed, and so on. Attention is
+// kept.
 TEST_P(FieldSpansShippedTest, EverySecondProductOfABlockRunsAgain) {
   const std::vector<PlanSpan> spans = selective_spans(program_, choices_, names_);
   ASSERT_FALSE(spans.empty());
@@ -130,7 +133,7 @@ TEST_P(FieldSpansShippedTest, EverySecondProductOfABlockRunsAgain) {
   EXPECT_GT(all_again, 0u);
 }
 
-// The more bytes may be kept, the less runs again; with all, no product does.
+// With no bytes many matrix products are recomputed; with all bytes, none.
 TEST_P(FieldSpansShippedTest, TheKnapsackKeepsProductsOnly) {
   const std::vector<std::vector<PlanSpan>> all = knapsack_spans(choices_, names_);
   ASSERT_GT(all.size(), 10u);
@@ -168,7 +171,7 @@ TEST_P(FieldSpansShippedTest, BestIsNotBehindThem) {
   ASSERT_EQ(result.rows.size(), 4u);
   for (const PolicyRow& row : result.rows) {
     EXPECT_TRUE(row.is_safe()) << row.policy;
-    if (row.policy == "keep") continue;  // its program has segments, and other names for values
+    if (row.policy == "keep") continue;  // its program has segments, so its digests differ
     EXPECT_EQ(row.simulation.gradients, gradients) << row.policy;
   }
   const PolicyRow& best = result.rows.back();
@@ -183,7 +186,7 @@ TEST_P(FieldSpansShippedTest, BestIsNotBehindThem) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, FieldSpansShippedTest, ::testing::Values("gpt2", "llama3-8b"));
 
-// Its calls are code of their own: no operators of the forward.
+// The operators of called code are not operators of the forward.
 TEST(FieldSpansTest, AForwardThatCallsOtherCodeIsRefused) {
   const Program program = test::chain_of(test::random_stages(3, 1), 1 << 20, true);
   EXPECT_TRUE(has_operators(program));

@@ -1,5 +1,5 @@
-// No run is below the floor that its plan had before it was simulated. Floors that are a little too
-// high are beaten by the same runs.
+// No run is below the floor of its plan. The same runs are below floors that are slightly too high,
+// so the test can fail.
 #include "plan/floors.h"
 
 #include <gtest/gtest.h>
@@ -33,9 +33,9 @@ CoreOptions drawn_options(choices::Draws& draws) {
 struct Judged {
   bool ran = false;
   bool below = false;              // the floor for the bytes that it used
-  bool below_fewer_bytes = false;  // the floor for fewer
+  bool below_fewer_bytes = false;  // the floor for slightly fewer bytes
   bool below_slower_link = false;  // the floor of a card that copies half as fast
-  bool below_longer = false;       // the floor if each recompute began with the step
+  bool below_longer = false;       // the floor if each recompute ran from the begin of the step
 };
 
 Judged judge(const Subject& subject, const Floors& floors, const Floors& slower,
@@ -66,7 +66,7 @@ struct Counts {
   }
 };
 
-// Asserts for each plan drawn of the program.
+// Checks random plans of the program and counts the results.
 void count(const Subject& subject, choices::Draws& draws, Counts& counts) {
   KeepTrace trace = trace_keep(subject.program, subject.hardware);
   if (trace.fails) return;
@@ -89,7 +89,7 @@ TEST(FloorsProp, NoPlanOfASmallProgramIsBelowItsFloor) {
     const Subject subject = small_subject(draws);
     ASSERT_NO_FATAL_FAILURE(count(subject, draws, counts)) << "program " << number;
   }
-  // The runs would tell a floor that is too high, and often.
+  // The runs are often below a floor that is too high.
   EXPECT_EQ(counts.ran, 8 * kPrograms);
   EXPECT_GT(counts.fewer_bytes, kPrograms);
   EXPECT_GT(counts.slower_link, kPrograms / 10);
@@ -110,7 +110,7 @@ TEST(FloorsProp, NoPlanOfAnyProgramIsBelowItsFloor) {
   EXPECT_GT(counts.fewer_bytes, 100);
 }
 
-// A floor knows nothing of spans, also where as many tensors are saved as without.
+// Plans with spans have no floor, even if they save as many tensors as the plain program.
 TEST(FloorsProp, NoPlanWithSpansIsBelowItsFloor) {
   int ran = 0, as_many = 0;
   for (int number = 0; number < 400; ++number) {
@@ -122,7 +122,7 @@ TEST(FloorsProp, NoPlanWithSpansIsBelowItsFloor) {
       const std::vector<PlanSpan> spans = test::draw_spans(draws, subject.program);
       Survey found = survey(subject.program, subject.hardware, spans);
       Candidate candidate{std::nullopt, keep_all(found)};
-      candidate.outlined = std::make_shared<const Outlined>(Outlined{{}, found, spans});
+      candidate.spanned = std::make_shared<const Spanned>(Spanned{found, spans});
       sim::SimulationOptions options;
       options.segments = segment_plan(found, candidate.mix);
       options.spans = spans;

@@ -1,7 +1,8 @@
-// No run beats the bound: all plans of some hundred small programs, and some plans of programs with
-// all that a program can have. A bound that is a little too high is beaten by the same plans.
+// No run is faster than the bound: all plans of some hundred small programs, and some plans of
+// programs with all features. The same plans are faster than a bound that is slightly too high, so
+// the test can fail.
 //
-// FERRY_PLANS=1000 tries so many programs in place of these.
+// FERRY_PLANS=1000 tries 1,000 programs instead of these.
 #include "plan/lower_bound.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,7 @@ using test::Ran;
 using test::small_subject;
 using test::Subject;
 
-// Every choice for every pack that may move, every segment, and the segments' inputs.
+// Runs every choice for every saved tensor that may move, every segment and the segments' inputs.
 std::vector<Ran> every_run(const Subject& subject) {
   std::vector<Ran> runs;
   test::for_each_mix(subject.surveyed, [&](const Mix& mix) {
@@ -41,7 +42,7 @@ std::vector<Ran> every_run(const Subject& subject) {
   return runs;
 }
 
-// How many of the runs are faster than the bound for what they need.
+// Counts the runs that are faster than the bound for the memory that they need.
 std::size_t beaten(const LowerBound& bound, const std::vector<Ran>& runs,
                    std::int64_t bytes_too_few = 0) {
   return static_cast<std::size_t>(std::count_if(runs.begin(), runs.end(), [&](const Ran& run) {
@@ -55,7 +56,7 @@ Hardware with_slower_link(Hardware hardware) {
   return hardware;
 }
 
-// As if no activation could leave while something reads it later.
+// Returns a trace in which no activation can be absent while a later kernel reads it.
 KeepTrace with_all_held(KeepTrace trace) {
   for (TracedKernel& kernel : trace.kernels) kernel.forward = true;
   return trace;
@@ -80,14 +81,14 @@ TEST(LowerBoundProp, NoPlanOfASmallProgramBeatsIt) {
     beat_all_held += beaten(LowerBound(with_all_held(trace), subject.hardware, true), all) > 0;
   }
   RecordProperty("runs", std::to_string(runs));
-  // The plans would tell a wrong bound, and often.
+  // The plans are often faster than a wrong bound.
   EXPECT_GT(beat_fewer_bytes * 10, programs);
   EXPECT_GT(beat_slower_link * 100, programs);
   EXPECT_GT(beat_all_held * 10, programs);
 }
 
-// Every set of spans of the smallest forwards, and drawn ones of others. What they do not make
-// again stays, moves, or either.
+// Runs all sets of spans of the smallest forwards, and random ones of others. The tensors that
+// spans do not recompute are all kept, all offloaded, or a random mix.
 std::vector<Ran> spanned_runs(const Subject& subject, choices::Draws& draws) {
   std::vector<Ran> runs;
   const auto run = [&](const std::vector<PlanSpan>& spans, const CoreOptions& windows, int way) {
@@ -131,8 +132,8 @@ TEST(LowerBoundProp, NoSpansOfASmallProgramBeatIt) {
   EXPECT_GT(beat_slower_link * 100, programs);
 }
 
-// Operators that read one or two of those before them, of which nodes save some, so that what runs
-// again may have to make temporaries first.
+// Returns a graph whose operators read one or two earlier results. Nodes save only some results, so
+// a recompute may need temporaries that must be recomputed first.
 Subject graph_subject(choices::Draws& draws) {
   test::GraphBuilder builder("graph", kMiB / 4);
   std::vector<Slot> made = {builder.input()};
@@ -168,8 +169,8 @@ TEST(LowerBoundProp, NoSpansOfASmallGraphBeatIt) {
   EXPECT_GT(beat_fewer_bytes * 10, programs);
 }
 
-// Views, in-place writes, streams, nested graphs, reentrant checkpoints, derivatives,
-// micro-batches. What the proof does not speak of has the bound of its computing.
+// Programs with views, in-place writes, streams, nested graphs, reentrant checkpoints, derivatives
+// and micro-batches. Outside the proof the bound is the computing time.
 TEST(LowerBoundProp, NoPlanOfAnyProgramBeatsIt) {
   Hardware hardware = test::tiny_hardware();
   hardware.memory_bytes_per_us = 10'000;

@@ -1,7 +1,8 @@
-// The bound, worked out by hand.
+// The bound, compared with values computed by hand.
 //
-// Eight layers, each an op of 100 us that saves its input of 1 MiB; the first one's is a global. In
-// backward each has an op of 100 us for the gradient of its input, and one for that of its weight.
+// The program has eight layers. Each is an operator of 100 us that saves its input of 1 MiB; the
+// first input is a global. In backward each layer has an operator of 100 us for the gradient of its
+// input, and one for that of its weight.
 #include "plan/lower_bound.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ Program layers() {
                       .loss_ns = 100 * kUs});
 }
 
-// The link takes `us_for_mib` for a MiB.
+// The link takes `us_for_mib` us for a MiB.
 Hardware card(std::int64_t us_for_mib) {
   Hardware hardware = test::tiny_hardware();
   hardware.memory_bytes_per_us = std::int64_t{1} << 40;
@@ -59,7 +60,8 @@ TEST(LowerBoundTest, NoPlanHasLessThanOneKernelNeeds) {
   EXPECT_GT(bound.least_bytes(), 3 * kMiB);  // the input, and a layer's two activations
 }
 
-// By the turn less than a MiB has left. Each further MiB is a layer's 100 us.
+// Less than a MiB can be copied before the most expensive kernel. Each further MiB is recomputed in
+// 100 us, the time of a layer.
 TEST(LowerBoundTest, WhatCannotHaveLeftByTheTurnIsRecomputed) {
   const LowerBound bound = bound_of(layers(), card(1000));
   sim::Time last = bound.compute_ns();
@@ -74,20 +76,20 @@ TEST(LowerBoundTest, WhatCannotHaveLeftByTheTurnIsRecomputed) {
   EXPECT_TRUE(recomputes);
 }
 
-// A link that is quicker than the ops takes it all.
+// A link that is faster than the operators copies everything in time.
 TEST(LowerBoundTest, WhatHasLeftByTheTurnCostsNothing) {
   const LowerBound bound = bound_of(layers(), card(10));
   EXPECT_EQ(bound.step_ns(bound.least_bytes()), bound.compute_ns());
 }
 
-// A link that is dearer than the ops by the byte is left alone past the turn, and one that is
-// cheaper makes the step wait for it.
+// If the link takes longer for a byte than a recompute, the bound adds recomputes only. If it takes
+// less, the bound adds a wait for copies.
 TEST(LowerBoundTest, OfRecomputeAndLinkTheCheaperIsTaken) {
   const auto over = [](std::int64_t us_for_mib) {
     const LowerBound bound = bound_of(layers(), card(us_for_mib));
     return *bound.step_ns(bound.least_bytes()) - bound.compute_ns();
   };
-  EXPECT_NEAR(over(200'000), over(400'000), kUs);  // but for the few bytes that leave by the turn
+  EXPECT_NEAR(over(200'000), over(400'000), kUs);  // they differ by the few bytes copied in time
   EXPECT_LT(over(150), over(200'000));
 }
 
@@ -117,7 +119,7 @@ TEST(LowerBoundTest, WhatTheProofDoesNotSpeakOfIsNamed) {
   Program again = layers();
   again.codes[0].statements.push_back({When{true, 1}});
   for (const Program& program : {streams, again}) EXPECT_NE(outside_proof(program), "");
-  EXPECT_EQ(bound_of(streams, card(1000)).step_ns(kMiB), std::nullopt);  // its globals alone
+  EXPECT_EQ(bound_of(streams, card(1000)).step_ns(kMiB), std::nullopt);  // globals need more
 }
 
 TEST(LowerBoundTest, AStepThatFailsHasNone) {
@@ -128,7 +130,7 @@ TEST(LowerBoundTest, AStepThatFailsHasNone) {
   EXPECT_TRUE(certify(layers(), card(1000), trace_keep(layers(), card(1000)), kMiB).has_value());
 }
 
-// An optimizer makes no state for a parameter that gets no gradient.
+// An optimizer makes no state for a parameter without a gradient.
 TEST(LowerBoundTest, OfATrainingTheStateIsThatOfWhatIsTrained) {
   const Program program = test::of_parameters({{4 * kMiB, DType::kF32}}, 8 * kMiB);
   sim::Training training;
@@ -146,7 +148,7 @@ TEST(LowerBoundTest, OfATrainingTheStateIsThatOfWhatIsTrained) {
   }
 }
 
-// foreach AdamW takes the roots of all second moments of a dtype at once.
+// foreach AdamW holds the roots of all second moments of a dtype at once.
 TEST(LowerBoundTest, OfATrainingTheListsOfForeachAreThere) {
   const Program program =
       test::of_parameters({{4 * kMiB, DType::kF32}, {2 * kMiB, DType::kBF16}}, 8 * kMiB);

@@ -1,6 +1,6 @@
-// No training beats what is said of trainings: all plans of small programs, under each optimizer.
-// In the optimizer's step parameters, gradients and state are in memory, whatever the plan, and its
-// kernels follow the last one of backward.
+// No training is faster, or needs less memory, than its bound: all plans of small programs, with
+// each optimizer. In the optimizer's step of every plan, parameters, gradients and state are in
+// memory, and the optimizer's kernels follow the last kernel of backward.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -20,7 +20,8 @@ using test::kMiB;
 using test::Ran;
 using test::Subject;
 
-// Its parameters take as much as its activations, and its optimizer as long as its kernels.
+// Returns a program whose parameters need about as much memory as its activations, and whose
+// optimizer takes about as long as its kernels.
 Subject heavy_subject(choices::Draws& draws) {
   const std::int64_t elements = draws.in(1, 9) * kMiB / 4;
   const std::int64_t weights = draws.in(1, 17) * kMiB / 4;
@@ -76,8 +77,8 @@ std::vector<Ran> every_training(const Subject& subject, const sim::Training& tra
   return runs;
 }
 
-// How many of the trainings need less than is said that each needs, or are faster than is said for
-// what they need.
+// Counts the trainings that need less memory than the bound, or are faster than the bound for the
+// memory that they need.
 std::size_t beaten(const Subject& subject, const KeepTrace& trace, const std::vector<Ran>& runs) {
   std::size_t count = 0;
   for (const Ran& run : runs) {
@@ -102,7 +103,7 @@ TEST(LowerBoundTrainingsProp, NoTrainingOfASmallProgramBeatsIt) {
     const std::vector<Ran> all = every_training(subject, training);
     ASSERT_EQ(beaten(subject, trace, all), 0u) << "program " << number;
     runs += all.size();
-    // The plans would tell a bound that is a little too high, and often.
+    // The plans are often below a bound that is slightly too high.
     KeepTrace heavier = trace, longer = trace;
     heavier.optimizer_bytes += kMiB / 4;
     longer.optimizer_ns += longer.optimizer_ns / 4;

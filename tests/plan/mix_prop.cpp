@@ -35,7 +35,7 @@ std::vector<Part> any_parts() {
   return parts;
 }
 
-// Whatever becomes of each tensor, settled.
+// Returns a random mix, settled.
 Mix any_mix(const Survey& survey, std::int64_t min_bytes) {
   Mix mix = keep_all(survey);
   const auto choice = [](int most) { return static_cast<PlanChoice>(*in_range(0, most)); };
@@ -107,13 +107,13 @@ TEST(MixProp, TheCoreDoesWhatTheMixSays) {
   }));
 }
 
-// Where forwards are alike, and backward packs nothing between them. No plan is for the reentrant
-// variant yet.
+// The programs have equal forwards, and their backwards save nothing between them. Reentrant
+// segments are always recomputed whole.
 TEST(MixProp, NoMixOfARandomProgramChangesAGradient) {
   EXPECT_TRUE(rc::check([] {
     test::Recipe recipe = *test::any_recipe();
     recipe.failure = test::StepFailure::kNone;
-    recipe.embeds = true;  // else there may be nothing to go backward through
+    recipe.embeds = true;  // otherwise there may be no graph for backward
     recipe.derivatives = 1;
     recipe.segments = true;
     for (test::Layer& layer : recipe.layers) {

@@ -34,7 +34,7 @@ Survey surveyed(const std::vector<Part>& parts) {
   return survey(made(parts), test::tiny_hardware());
 }
 
-// The packs of each segment.
+// The range of saved tensors of each segment.
 using Bounds = std::vector<std::pair<std::size_t, std::size_t>>;
 Bounds bounds(const Survey& survey) {
   Bounds found;
@@ -51,7 +51,7 @@ CoreOptions everything() {
   return options;
 }
 
-// A layer saves x, w and h; of a recomputed one, x and w are left alone and h is recomputed.
+// A layer saves x, w and h. Returns a mix that recomputes all saves of the given segments.
 Mix recomputing(const Survey& survey, const Bits& segments) {
   Mix mix = keep_all(survey);
   mix.recompute = segments;
@@ -64,8 +64,8 @@ Mix recomputing(const Survey& survey, const Bits& segments) {
   return mix;
 }
 
-// What the core sees and does is what the plan's entries say; the plan file's way to tell the core
-// is the same; and no gradient changes.
+// The core does what the plan's entries say, also if it gets the mix from a plan file, and no
+// gradient changes.
 void expect_agreement(const std::vector<Part>& parts, const Mix& mix) {
   const Program program = made(parts);
   const Survey found = survey(program, test::tiny_hardware());
@@ -104,7 +104,7 @@ TEST(SurveyTest, ASegmentIsItsInputsAndItsPacks) {
   EXPECT_EQ(segment.inputs[0].node, "checkpoint");
   EXPECT_EQ(segment.inputs[0].layout, contiguous_layout(DType::kBF16, {1024}));
   EXPECT_EQ(segment.inputs[0].storage_bytes, kTensor);
-  EXPECT_EQ(segment.inputs[0].group, found.packs[3].group);  // the first layer saves it, too
+  EXPECT_EQ(segment.inputs[0].group, found.packs[3].group);  // the first layer saves it too
   EXPECT_FALSE(segment.inputs[0].global);
   EXPECT_TRUE(segment.inputs[1].global);
   EXPECT_FALSE(segment.inputs[1].exempt);
@@ -177,10 +177,10 @@ TEST(MixTest, WhatCheckpointsTakeTheOffloaderDoesNotSeeButTheirInputs) {
   mix.input_moves[1] = {true, false};
   const Bits expected = {false, false, false,  // the first layer
                          false,                // the first segment's input
-                         true,  false,         // the second's
+                         true,  false,         // the second segment's inputs
                          false, false, false,  // the layer between
-                         false,                // the third's
-                         false};               // the end
+                         false,                // the third segment's input
+                         false};               // the end of the list
   EXPECT_EQ(offload_choices(found, mix), expected);
   expect_agreement(kThree, mix);
 }
@@ -189,16 +189,16 @@ TEST(MixTest, WhatASegmentPassesOnHasItsPlaceAmongThePacks) {
   const Survey found = surveyed(kThree);
   Mix mix = recomputing(found, {true, true, false});
   mix.packs[2] = PlanChoice::kOffload;   // h of the plain layer
-  mix.packs[5] = PlanChoice::kOffload;   // of the first segment
-  mix.packs[8] = PlanChoice::kKeep;      // of the second one's first layer
-  mix.packs[11] = PlanChoice::kOffload;  // and of its second
-  mix.packs[17] = PlanChoice::kOffload;  // of the one that just runs
+  mix.packs[5] = PlanChoice::kOffload;   // h of the first segment
+  mix.packs[8] = PlanChoice::kKeep;      // h of the second segment's first layer
+  mix.packs[11] = PlanChoice::kOffload;  // h of the second segment's second layer
+  mix.packs[17] = PlanChoice::kOffload;  // h of the third segment, which is not recomputed
   settle(mix, found, 0);
   const Bits expected = {false, false, true,           // the first layer
-                         false, true,                  // a segment's input, and what it passes on
-                         false, false, true,           // two inputs, and that
+                         false, true,                  // the input and the h of a segment
+                         false, false, true,           // two inputs and the second h
                          false, false, false,          // the layer between
-                         false, false, true,  false};  // the third just runs
+                         false, false, true,  false};  // the third segment; the end of the list
   EXPECT_EQ(offload_choices(found, mix), expected);
   const auto plan = segment_plan(found, mix);
   EXPECT_FALSE(plan->unlisted);
@@ -285,7 +285,7 @@ TEST(MixTest, AReentrantSegmentIsRecomputedAsAWhole) {
   const Program program = made({{PartKind::kReentrant, 2}, {}, {PartKind::kReentrant}});
   const Survey found = survey(program, test::tiny_hardware());
   Mix mix = recomputing(found, {true, true, true});
-  mix.packs[8] = PlanChoice::kOffload;  // h of the one between
+  mix.packs[8] = PlanChoice::kOffload;  // h of the segment between
   mix.input_moves[2] = {true};
   settle(mix, found, 0);
   const auto [run, decisions] =
@@ -294,18 +294,18 @@ TEST(MixTest, AReentrantSegmentIsRecomputedAsAWhole) {
   EXPECT_FALSE(run.leftovers.any());
   EXPECT_EQ(run.gradients, sim::simulate(program, test::tiny_hardware(), {}).gradients);
   EXPECT_EQ(run.checkpoints.recomputes, 3);
-  EXPECT_EQ(run.statistics.offloaded_count, 2);  // and none of what a recompute saves
+  EXPECT_EQ(run.statistics.offloaded_count, 2);  // saves of a recompute are not offloaded
 }
 
 TEST(SettleTest, StoragesMoveWhole) {
   const Survey found = surveyed({{PartKind::kPlain, 1}, {}, {}});
   Mix mix = recomputing(found, {true, false});
-  // The second segment's input is saved by its first layer, too, whether it is recomputed or not.
+  // The second segment's input is also saved by its first layer, recomputed or not.
   mix.packs[6] = PlanChoice::kOffload;
   settle(mix, found, 0);
   EXPECT_EQ(mix.input_moves[1], Bits{true});
   EXPECT_EQ(mix.input_moves[0], Bits{false});
-  EXPECT_EQ(mix.packs[3], PlanChoice::kRecompute);  // the first one's input
+  EXPECT_EQ(mix.packs[3], PlanChoice::kRecompute);  // the first segment's input
   mix = recomputing(found, {true, true});
   mix.input_moves[1] = {true};
   mix.packs[6] = PlanChoice::kKeep;
@@ -330,7 +330,7 @@ TEST(SettleTest, WhatTheOffloaderLeavesAloneIsKept) {
 TEST(SettleTest, OnlyWhatIsThereCounts) {
   const Survey found = surveyed({{}});
   Mix mix = keep_all(found);
-  mix.input_moves[0] = {true};  // of a segment that just runs, and so has no inputs
+  mix.input_moves[0] = {true};  // the segment is not recomputed, so its input is not saved
   settle(mix, found, 0);
   EXPECT_EQ(mix.input_moves[0], Bits{false});
   EXPECT_EQ(mix.packs, std::vector<PlanChoice>(3, PlanChoice::kKeep));

@@ -1,4 +1,5 @@
-// What moves in time: of storages of 1 MiB, one packed each 100 us; backward begins with the last.
+// move_in_time with storages of 1 MiB: one is saved every 100 us, and backward begins with the
+// last.
 #include "plan/moves.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +68,7 @@ TEST(MoveInTimeTest, AQuickLinkTakesAllButTheLast) {
   EXPECT_EQ(found.options.hold_bytes, 4 * kMiB);
 }
 
-// Each copy has ended three packs later, and so has the last one when backward begins.
+// Each copy ends within three saves, and the last copy ends before backward begins.
 TEST(MoveInTimeTest, ASlowLinkTakesTheNextWhenItIsFree) {
   const Moved found = moved(299, 100);
   EXPECT_EQ(found.packs, (Packs{0, 3, 6}));
@@ -75,7 +76,7 @@ TEST(MoveInTimeTest, ASlowLinkTakesTheNextWhenItIsFree) {
   EXPECT_EQ(moved(299, 50).packs, (Packs{0, 6}));
 }
 
-// The third is packed at 500 us, and copied at 997 us: five packs later.
+// The third tensor is saved at 500 us, and its copy ends at 997 us: five saves later.
 TEST(MoveInTimeTest, AtAHigherPaceCopiesQueue) {
   const Moved found = moved(299, 200);
   EXPECT_EQ(found.packs, (Packs{0, 2, 4}));
@@ -87,8 +88,8 @@ TEST(MoveInTimeTest, AShorterTimeTakesTheFirst) {
   EXPECT_EQ(moved(299, 100, packs(), 70).packs, (Packs{0, 3}));
 }
 
-// The first is copied six packs after it was packed. Of the other there are not six to come: it is
-// in the window when backward begins.
+// The copy of the first tensor ends six saves later. After the other tensor fewer than six saves
+// follow, so it is in the window when backward begins.
 TEST(MoveInTimeTest, WhatIsCopiedWhenBackwardBeginsMovesThoughTheWindowHasIt) {
   Survey survey = packs();
   survey.packs[0].storage_bytes = 2 * kMiB;

@@ -1,5 +1,5 @@
-// The table of nested spans: what it says of the time and the memory of its spans is what the
-// simulator finds, and it goes below what one level of spans needs.
+// The table of nested spans: the simulator confirms the time and memory that it predicts, and it
+// needs less memory than spans that are not nested.
 #include "plan/nest_table.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ std::size_t levels(const std::vector<PlanSpan>& spans) {
   return most;
 }
 
-// In order, and within the operators from `first` to `last`.
+// Expects spans in order, within the operators from `first` to `last`.
 void expect_nested(const std::vector<PlanSpan>& spans, std::uint64_t first, std::uint64_t last) {
   for (const PlanSpan& span : spans) {
     EXPECT_GE(span.first, first);
@@ -61,14 +61,15 @@ std::vector<test::Stage> equal_stages(std::size_t count) {
       count, {.out_bytes = 20 * kMiB, .forward_ns = 1'000'000, .backward_ns = 2'000'000});
 }
 
-// Of what `chain` keeps, in thousandths, in the least memory that the table has spans for.
+// Returns the least memory for which the table has spans, in thousandths of the peak of keep.
 std::int64_t least_permille(const Chain& of, const auto& table) {
   const std::int64_t bytes =
       of.choices.model().least_bytes + table.least_slots() * of.choices.slot_bytes();
   return bytes * 1000 / of.choices.peak_bytes();
 }
 
-// A plan of one level needs what the square root of the stages saves; nested ones some stages.
+// Without nesting, a plan needs about the saves of the square root of the number of stages. With
+// nesting, it needs those of a few stages.
 TEST(NestTableTest, NestedSpansFitWhereOneLevelDoesNot) {
   const Chain of = chain(equal_stages(40));
   const std::int64_t flat = least_permille(of, SpanTable(of.choices, 0));
@@ -101,7 +102,7 @@ TEST(NestTableTest, OfAChainItSaysTheTimeAndTheMemory) {
   }
 }
 
-// A budget of more memory is never slower, and none is slower than one level of the same spans.
+// More memory is never slower, and with all memory nothing is recomputed.
 TEST(NestTableTest, MoreMemoryIsNeverSlower) {
   const Chain of = chain(test::random_stages(25, 7));
   const NestTable table(of.choices);
@@ -114,7 +115,8 @@ TEST(NestTableTest, MoreMemoryIsNeverSlower) {
 
 class ShippedNests : public ::testing::TestWithParam<std::string> {};
 
-// Of a model's graph it may say too much, for it weighs blocks: never too little by more than that.
+// The table works on blocks of a model's operators, so its predictions are not exact. A plan for
+// its least memory runs, and needs less memory than keep.
 TEST_P(ShippedNests, NeedNoMoreThanIsSaid) {
   const Program program = load_program(find_program(GetParam()));
   const Hardware card = find_hardware("h100");

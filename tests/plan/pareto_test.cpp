@@ -1,5 +1,5 @@
-// The curve of time against memory falls, begins where the least plan fits, and each of its plans
-// is one.
+// On the curve of time against memory the step time never rises with memory, the curve begins at
+// the least memory found, and each point has a plan that fits.
 #include "plan/pareto.h"
 
 #include <gtest/gtest.h>
@@ -50,13 +50,14 @@ class ParetoTest : public ::testing::Test {
 TEST_F(ParetoTest, TimeNeverRisesWithMemory) {
   const ParetoResult found = curve(unet_, card_);
   expect_a_curve(found);
-  // It is a curve, and not a step.
+  // The step time falls gradually, not in one step.
   EXPECT_GT(found.points[10].row.simulation.step_ns, found.keep_ns);
   EXPECT_LT(found.points[10].row.simulation.step_ns, found.points[0].row.simulation.step_ns);
 }
 
-// What needs the least is not the fastest that runs in so much: the first budget is searched as
-// the others are. Here a plan of 1.15 of keep's time runs there; what needs the least takes 3.3.
+// The plan that needs the least memory is not the fastest one at that budget, so the first budget
+// is searched like the others. Here a plan with 1.15 of keep's time runs there; the plan that needs
+// the least takes 3.3.
 TEST_F(ParetoTest, ItsFirstPlanIsTheFastestThatRunsThere) {
   PlanRequest request;
   request.training = {.optimizer = sim::Optimizer::kAdamW, .steps = 3};
@@ -77,7 +78,7 @@ TEST_F(ParetoTest, NoPolicyNeedsLessThanItsFloor) {
   for (const PolicyRow& row : rows.rows) {
     EXPECT_LE(found.floor_bytes, row.least_bytes) << row.policy;
   }
-  // A curve tries what is found for each of its budgets, and `best` for one: it ends close by.
+  // The curve knows the plans of all its budgets, and `best` only those of one; it comes close.
   EXPECT_LE(rows.rows.back().least_bytes, found.floor_bytes / 100 * 102);
 }
 

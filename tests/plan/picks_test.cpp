@@ -1,4 +1,4 @@
-// Which of several runs a search takes.
+// The rules that pick one of several simulated candidates.
 #include "plan/picks.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace ferry::plan {
 namespace {
 
 constexpr Limits kLimits = {.budget_bytes = 100, .host_bytes = 1000, .keep_bytes = 200};
-// A byte a nanosecond out, two back.
+// One byte per ns to the host, two bytes per ns back.
 constexpr Link kLink = {.h2d_alone = 2'000, .d2h_alone = 1'000};
 
 Cost cost(sim::Time step_ns, std::int64_t reserved, std::int64_t out = 0, std::int64_t back = 0) {
@@ -35,7 +35,8 @@ TEST(PicksTest, WhereNothingFitsTheLeastMemory) {
   EXPECT_EQ(pick_fastest({cost(5, 150), cost(9, 120), cost(8, 120)}, kLimits), 2u);
 }
 
-// What pins more than the host has runs nowhere, however little of the device's memory it needs.
+// A candidate that pins more memory than the host has cannot run, even if it needs little memory on
+// the device.
 TEST(PicksTest, WhereNothingFitsTheLeastOfWhatTheHostHasRoomFor) {
   Cost pins = cost(5, 110);
   pins.host_peak_bytes = kLimits.host_bytes + 1;
@@ -46,7 +47,8 @@ TEST(PicksTest, WhereNothingFitsTheLeastOfWhatTheHostHasRoomFor) {
   EXPECT_EQ(pick_fastest({pins, failing(cost(9, 150))}, kLimits), 0u);
 }
 
-// A recompute that raises ends the backward early: it is fast and needs little, and says nothing.
+// A recompute that raises ends the backward early. Its step looks fast and small, but means
+// nothing.
 TEST(PicksTest, ARunWithErrorsIsNoCandidate) {
   EXPECT_EQ(pick_fastest({cost(9, 100), failing(cost(3, 10))}, kLimits), 0u);
   EXPECT_EQ(pick_fastest({cost(9, 150), failing(cost(3, 10))}, kLimits), 0u);
@@ -55,7 +57,8 @@ TEST(PicksTest, ARunWithErrorsIsNoCandidate) {
       0u);
 }
 
-// It costs time and wins no memory: not even where keeping everything does not fit, either.
+// A candidate that needs more memory than keep costs time and saves no memory. It is not picked
+// even if keep does not fit either.
 TEST(PicksTest, WhatNeedsMoreMemoryThanKeepIsNoCandidate) {
   Limits wide = kLimits;
   wide.budget_bytes = 1000;
@@ -80,13 +83,13 @@ TEST(PicksTest, AtFullSpeedTheLeastMemory) {
             1u);
 }
 
-// 56 of 81 GiB went out and 5 came back: that took no longer, and no memory was won.
+// Once 56 of 81 GiB were copied out and only 5 GiB back: this took no longer, but saved no memory.
 TEST(PicksTest, WhatDoesNotBringAllBackIsNotTaken) {
   EXPECT_EQ(pick_full_speed({cost(100, 90, 80, 10), cost(300, 95, 80, 80)}, kLimits, 100, kLink),
             1u);
 }
 
-// Of the U-Net's nothing can: 16 % for 10 of its 1,940 MiB was the row.
+// No copy of the U-Net can be hidden. Once its row was 16 % slower to save 10 of 1,940 MiB.
 TEST(PicksTest, WhereNothingCanLeaveUnnoticedNothingMoves) {
   EXPECT_EQ(pick_full_speed({cost(100, 100), cost(116, 95, 80, 80)}, kLimits, 100, kLink), 0u);
   EXPECT_EQ(pick_full_speed({cost(100, 101), cost(116, 95, 80, 80)}, kLimits, 100, kLink), 1u);

@@ -58,7 +58,7 @@ TEST(PipelinePlannerTest, ARowForEachScheduleAndPolicy) {
   EXPECT_EQ(row(plan, k1F1B, "keep").simulation.bubble_permille(), 273);
   EXPECT_EQ(row(plan, k1F1B, "keep").alive, (std::vector<std::size_t>{4, 3, 2, 1}));
   EXPECT_EQ(row(plan, ScheduleKind::kInterleaved, "keep").simulation.bubble_permille(), 158);
-  // All fits, so nothing is done about it.
+  // Everything fits, so every stage keeps.
   EXPECT_EQ(row(plan, k1F1B, "per-stage").stage_policies,
             std::vector<StagePolicy>(4, StagePolicy::kKeep));
 }
@@ -69,7 +69,7 @@ TEST(PipelinePlannerTest, StagesThatFitAreLeftAlone) {
   with.schedules = {k1F1B};
   const PipelinePlan free = plan_pipeline(program, test::weightless_hardware(), with);
   const sim::PipelineSimulation& keep = row(free, k1F1B, "keep").simulation;
-  // The first stage holds four micro-batches, the last one.
+  // The first stage holds four micro-batches, the last stage one.
   ASSERT_GT(keep.devices[0].reserved_bytes, 2 * keep.devices[3].reserved_bytes);
   with.budget_bytes = keep.devices[3].reserved_bytes * 3 / 2;
   const PipelinePlan tight = plan_pipeline(program, test::weightless_hardware(), with);
@@ -109,7 +109,7 @@ TEST(PipelinePlannerTest, ALowerBudgetNeverNeedsMore) {
       lower = found.simulation.reserved_bytes();
       fitted = found.fits;
     }
-    RC_ASSERT(fitted);  // keep fits in what keep needs
+    RC_ASSERT(fitted);  // the largest budget is what keep needs
   }));
 }
 
@@ -142,7 +142,7 @@ TEST(PipelinePlannerTest, WhatMayNotBeIsLeftOutOrRefused) {
                  "gpipe: expected at least 7 units of the program for as many stages, found 6");
 }
 
-// As an activation does that is applied in place to what the layer before has made.
+// Adds in-place writes to what the previous layer made, as an in-place activation does.
 Program with_writes(Program program, const std::vector<int>& layers) {
   std::vector<Statement>& forward = program.codes[1].statements;  // the forward
   auto fresh = static_cast<Slot>(program.globals.size());
@@ -222,14 +222,15 @@ TEST(StageCostsTest, AreTimesAndBytesOfTheUnits) {
   EXPECT_EQ(unit_times(program, units, hardware), (std::vector<std::int64_t>{12, 12, 12}));
   hardware.launch_ns = 6;
   EXPECT_EQ(unit_times(program, units, hardware), (std::vector<std::int64_t>{13, 13, 13}));
-  // Two micro-batches' outputs, and a weight with its gradient and two states; a scalar at the end.
+  // Two micro-batches' outputs, and a weight with its gradient and two state tensors. The last
+  // layer outputs a scalar.
   const std::int64_t weight = 4 * 128;
   const std::int64_t layer = 2 * 2 * elements + weight;
   EXPECT_EQ(unit_bytes(program, units, sim::Optimizer::kAdamW, 2),
             (std::vector<std::int64_t>{layer + 2 * elements, layer, 2 * 4 + weight}));
 }
 
-// By trying every way to cut.
+// Compares even_stages with all possible cuts.
 TEST(StageCostsTest, EvenStagesAreTheMostEvenOfTheBest) {
   EXPECT_TRUE(rc::check([] {
     const std::size_t units = static_cast<std::size_t>(*test::in_range(1, 9));
@@ -237,7 +238,7 @@ TEST(StageCostsTest, EvenStagesAreTheMostEvenOfTheBest) {
         static_cast<std::size_t>(*test::in_range(1, static_cast<int>(units) + 1));
     std::vector<std::int64_t> costs;
     for (std::size_t i = 0; i < units; ++i) costs.push_back(*test::in_range(0, 20));
-    using Score = std::pair<std::int64_t, std::int64_t>;  // the largest, the squares
+    using Score = std::pair<std::int64_t, std::int64_t>;  // largest stage, sum of squares
     const auto score = [&](const std::vector<std::size_t>& sizes) {
       Score result{0, 0};
       auto at = costs.begin();

@@ -1,8 +1,8 @@
-// In each budget where they fit, `best` is no slower than `mixed`, and that no slower than any
-// policy that does one thing; and where `best` does not fit, none does. (offload-all is another
-// scheduler, of which there is no plan.)
+// At each budget, `best` is no slower than `mixed`, and `mixed` is no slower than any simpler
+// policy that fits. If `best` does not fit, no policy does. (offload-all is not compared: it is
+// another scheduler and has no plan.)
 //
-// FERRY_PLANS=60 tries so many programs in place of a few.
+// FERRY_PLANS=60 tries 60 programs instead of a few.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ void expect_no_slower(const PolicyRow* one, const PolicyRow& other) {
   EXPECT_LE(one->simulation.step_ns, other.simulation.step_ns) << other.policy;
 }
 
-// Returns how many rows were compared.
+// Returns the number of compared rows.
 int expect_never_worse(const Program& program, const Hardware& card, std::int64_t budget_bytes) {
   PlanRequest request;
   request.policies = policies_for(program, card);
@@ -60,7 +60,7 @@ int expect_never_worse(const Program& program, const Hardware& card, std::int64_
     compared += row.is_answer();
     expect_no_slower(best, row);
     if (mixed && row.policy != best->policy) expect_no_slower(mixed, row);
-    // Where none fits, each row is the least memory that its policy needs.
+    // If none fits, each row is the plan of its policy that needs the least memory.
     if (!best->fits && !row.useless) {
       EXPECT_LE(best->least_bytes, row.least_bytes) << row.policy;
     }
@@ -116,7 +116,7 @@ TEST(NeverWorseTest, OnSmallPrograms) {
   EXPECT_GT(compared, programs);
 }
 
-// With views, writes in place, streams, nested graphs, derivatives and micro-batches.
+// The programs have views, in-place writes, streams, nested graphs, derivatives and micro-batches.
 TEST(NeverWorseTest, OnRandomPrograms) {
   Hardware card = test::tiny_hardware();
   card.memory_bytes_per_us = 10'000;

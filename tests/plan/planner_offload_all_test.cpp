@@ -1,8 +1,8 @@
-// A published measurement that moving everything takes more memory than recomputing: Qwen3-8B in
-// bfloat16 at 8,192 tokens, one token's logits, no optimizer (axolotl's
+// Reproduces a published measurement in which offloading everything took more memory than
+// recomputing: Qwen3-8B in bfloat16 at 8,192 tokens, one token's logits, no optimizer (axolotl's
 // benchmarks/bench_checkpoint_activation_offload.py, pull request 3776 of July 2026). Above the
-// model it has 17.16 GB for recomputing and 32.50 GB for TRL's OffloadActivations, in 1.85 of the
-// time.
+// model, it measured 17.16 GB with recompute, and 32.50 GB with TRL's OffloadActivations in 1.85 of
+// the time.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class OffloadAllTest : public ::testing::Test {
     request.check = false;
     return plan(program_, hardware_, request).rows.at(0).simulation;
   }
-  // And above what was there before the step that was measured, the second.
+  // Returns the peak minus parameters, buffers, inputs and workspaces.
   static std::int64_t above_the_model(const sim::Simulation& run) {
     std::int64_t bytes = run.device_peak_bytes;
     for (const sim::MemoryKind kind : {sim::MemoryKind::kParameter, sim::MemoryKind::kBuffer,
@@ -54,15 +54,16 @@ TEST_F(OffloadAllTest, MovingEverythingTakesMoreMemoryThanRecomputing) {
   EXPECT_NEAR(static_cast<double>(above_the_model(then)), 32.5 * kGB, 0.12 * 32.5 * kGB);
   EXPECT_NEAR(static_cast<double>(then.step_ns) / static_cast<double>(recomputed.step_ns), 1.85,
               0.08);
-  // It is still more since a storage that was moved is forgotten; Ferry shares the copy.
+  // Since TRL forgets a moved storage, it needs less, but still more than recompute. Ferry moves a
+  // storage once for all its saves.
   const sim::Simulation now = row(Policy::kOffloadAll);
   EXPECT_GT(above_the_model(now), above_the_model(recomputed) + 5 * kGB);
   EXPECT_LT(above_the_model(now), above_the_model(then) - 5 * kGB);
   EXPECT_LT(above_the_model(row(Policy::kOffload)), above_the_model(recomputed));
 }
 
-// It is what stays on the device, and no backlog of copies: with a link that is ever so fast it is
-// as much.
+// The memory is in tensors that do not move, not in copies that are late: a link that is 1,000
+// times as fast gives the same peak.
 TEST_F(OffloadAllTest, AWindowHoldsNoBacklog) {
   for (const OffloadAll whose : {OffloadAll::kTrl, OffloadAll::kTrlStaleKeys}) {
     const sim::Simulation lags = row(Policy::kOffloadAll, whose);
@@ -79,8 +80,9 @@ TEST_F(OffloadAllTest, AWindowHoldsNoBacklog) {
   }
 }
 
-// Where the pool holds what waits, computing does not wait, and the backlog is memory: reserved,
-// and not allocated. With a link that keeps up it is how far the host is ahead of the device.
+// With record_stream the allocator holds the sources of late copies, so computing does not wait.
+// This memory is reserved, not allocated. With a fast link its amount depends on how far the host
+// runs ahead of the device.
 TEST_F(OffloadAllTest, RecordStreamHoldsTheBacklog) {
   const sim::Simulation lags = row(Policy::kOffloadAll, OffloadAll::kRecordStream);
   EXPECT_GT(lags.deferred_peak_bytes, 40 * kGB);

@@ -26,13 +26,13 @@ Hardware card() {
 
 PolicyRow row_under(const Program& program, const Hardware& hardware, std::int64_t budget_bytes) {
   PlanRequest request;
-  request.policies = {Policy::kBudget};
+  request.policies = {Policy::kOffloadSome};
   request.budget_bytes = budget_bytes;
   request.check = false;
   return plan(program, hardware, request).rows.front();
 }
 
-// From low to high budgets: never less reserved, never slower once it fits, and what fits stays.
+// With a larger budget, the row reserves no less; once one fits, later rows fit and are no slower.
 void check_monotone(const Program& program, const Hardware& hardware,
                     const std::vector<std::int64_t>& budgets) {
   std::vector<PolicyRow> rows;
@@ -66,12 +66,12 @@ TEST(PlannerProp, ALowerBudgetNeverReservesMore) {
   }));
 }
 
-// What a plan was promised is what it does, in the file as well; and it changes no gradient.
+// A plan runs as its row says, also after it was written to a file, and changes no gradient.
 TEST(PlannerProp, APlanRunsAsItsRow) {
   EXPECT_TRUE(rc::check([] {
     test::Recipe recipe = *test::any_recipe();
-    // A plan is for forwards that are alike, with what their backwards pack themselves, if
-    // anything, before the next one.
+    // A plan needs equal forwards. If a backward saves tensors itself, it must run before the next
+    // forward.
     recipe.failure = test::StepFailure::kNone;
     recipe.embeds = true;
     recipe.derivatives = 1;
@@ -80,7 +80,7 @@ TEST(PlannerProp, APlanRunsAsItsRow) {
     }
     const Program program = test::make_program(recipe);
     PlanRequest request;
-    request.policies = {Policy::kKeep, Policy::kOffload, Policy::kBudget, Policy::kPrefetch};
+    request.policies = {Policy::kKeep, Policy::kOffload, Policy::kOffloadSome, Policy::kPrefetch};
     if (has_segments(program)) {
       for (const Policy policy :
            {Policy::kCheckpoint, Policy::kCheckpointNth, Policy::kCheckpointOffload}) {

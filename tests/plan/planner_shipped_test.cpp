@@ -1,4 +1,4 @@
-// What the rows of the shipped programs promise, on every shipped card.
+// The rows of `prefetch` for the shipped programs on shipped cards keep the policy's promise.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ class ShippedRows
     request.check = false;
     return plan(program_, hardware_, request);
   }
-  // A step whose kernels run one after the other, whose host launches ahead, and whose copies cross
-  // the link at its best rate takes no less.
+  // Returns a lower bound on the step time: the longest of computing and of each direction's copies
+  // at the link's full rate.
   sim::Time bound_ns(std::int64_t out_bytes, std::int64_t back_bytes) const {
     const sim::Time compute_ns = sim::simulate(program_, hardware_, {}).compute_ns;
     return std::max({compute_ns, out_bytes * 1000 / hardware_.link.d2h_alone,
@@ -40,7 +40,8 @@ class ShippedRows
   const Hardware hardware_;
 };
 
-// The row went by time alone: of Llama's 56 GiB 5 came back, and it needed more memory than keep.
+// Once the row was chosen by time alone. Llama then copied 56 GiB out and 5 GiB back, and needed
+// more memory than keep.
 TEST_P(ShippedRows, PrefetchBringsBackAllThatItMovesAtFullSpeed) {
   const PlanResult result = rows({Policy::kKeep, Policy::kPrefetch});
   const PolicyRow& keep = result.rows[0];
@@ -53,11 +54,11 @@ TEST_P(ShippedRows, PrefetchBringsBackAllThatItMovesAtFullSpeed) {
   if (result.rows[1].fits) {
     EXPECT_LE(run.step_ns, bound + bound * 2 / 100);
   } else {
-    EXPECT_EQ(program_.name, "llama3-8b");  // whose parameters alone are more than the card has
+    EXPECT_EQ(program_.name, "llama3-8b");  // its parameters alone exceed the card's memory
     EXPECT_EQ(hardware_.name, "rtx4090");
   }
-  // Nothing of the U-Net's can leave and come back unnoticed on a fast card: its first storages,
-  // which are needed back last, are the largest.
+  // On a fast card no copy of the U-Net can be hidden: its first storages, which backward needs
+  // last, are the largest.
   if (program_.name == "unet" && hardware_.name != "rtx4090") {
     EXPECT_EQ(run.d2h_bytes, 0);
   } else {

@@ -21,7 +21,7 @@
 namespace ferry::plan {
 namespace {
 
-// Twelve activations of 256 MiB; to copy one takes 268 ms, to compute on it 100.
+// Twelve activations of 256 MiB. A copy of one takes 268 ms, its operator 100 ms.
 constexpr std::int64_t kActivation = std::int64_t{256} << 20;
 constexpr std::int64_t kWeight = std::int64_t{2} << 20;
 Program chain() {
@@ -57,16 +57,16 @@ std::string error_of(const std::function<void()>& act) {
 
 TEST(PlannerTest, EveryPolicyIsARowAsAskedFor) {
   const PlanResult result =
-      plan_chain(request({"budget", "keep", "prefetch", "offload", "keep", "offload-all"}));
+      plan_chain(request({"offload-some", "keep", "prefetch", "offload", "keep", "offload-all"}));
   ASSERT_EQ(result.rows.size(), 6u);
-  const std::vector<std::string> names = {"budget",  "keep", "prefetch",
-                                          "offload", "keep", "offload-all"};
+  const std::vector<std::string> names = {"offload-some", "keep", "prefetch",
+                                          "offload",      "keep", "offload-all"};
   for (std::size_t i = 0; i < names.size(); ++i) {
     const PolicyRow& row = result.rows[i];
     EXPECT_EQ(row.policy, names[i]);
     EXPECT_EQ(row.candidate.options.has_value(),
-              names[i] == "budget" ? row.simulation.d2h_bytes > 0
-                                   : names[i] == "prefetch" || names[i] == "offload");
+              names[i] == "offload-some" ? row.simulation.d2h_bytes > 0
+                                         : names[i] == "prefetch" || names[i] == "offload");
     EXPECT_TRUE(row.fits);
     EXPECT_TRUE(row.simulation.hazards.empty());
     EXPECT_FALSE(row.simulation.leftovers.any());
@@ -77,28 +77,28 @@ TEST(PlannerTest, EveryPolicyIsARowAsAskedFor) {
 }
 
 TEST(PlannerTest, WithRoomForAllNothingNeedsToMove) {
-  const PlanResult result = plan_chain(request({"keep", "budget"}));
+  const PlanResult result = plan_chain(request({"keep", "offload-some"}));
   EXPECT_EQ(result.rows[1].simulation.step_ns, result.keep_ns);
 }
 
 TEST(PlannerTest, ATightBudgetIsMetByMoving) {
-  const PlanResult result = plan_chain(request({"keep", "budget"}));
+  const PlanResult result = plan_chain(request({"keep", "offload-some"}));
   const std::int64_t all = result.rows[0].simulation.device_reserved_bytes;
-  const PolicyRow tight = plan_chain(request({"budget"}, all - 2 * kActivation)).rows[0];
+  const PolicyRow tight = plan_chain(request({"offload-some"}, all - 2 * kActivation)).rows[0];
   EXPECT_TRUE(tight.fits);
   EXPECT_LE(tight.simulation.device_reserved_bytes, all - 2 * kActivation);
   EXPECT_GT(tight.simulation.statistics.offloaded_bytes, 0);
 }
 
 TEST(PlannerTest, ABudgetThatNothingMeetsDoesNotFitAndIsAnsweredWithTheLeast) {
-  const PolicyRow least = plan_chain(request({"budget"}, 1)).rows[0];
+  const PolicyRow least = plan_chain(request({"offload-some"}, 1)).rows[0];
   EXPECT_FALSE(least.fits);
   const PolicyRow keep = plan_chain(request({"keep"}, 1)).rows[0];
   EXPECT_FALSE(keep.fits);
   EXPECT_LT(least.simulation.device_reserved_bytes, keep.simulation.device_reserved_bytes);
   const std::int64_t reserved = least.simulation.device_reserved_bytes;
-  EXPECT_TRUE(plan_chain(request({"budget"}, reserved)).rows[0].fits);
-  EXPECT_FALSE(plan_chain(request({"budget"}, reserved - 1)).rows[0].fits);
+  EXPECT_TRUE(plan_chain(request({"offload-some"}, reserved)).rows[0].fits);
+  EXPECT_FALSE(plan_chain(request({"offload-some"}, reserved - 1)).rows[0].fits);
 }
 
 TEST(PlannerTest, ALowerBudgetNeverReservesMoreOfAShippedProgram) {
@@ -106,7 +106,7 @@ TEST(PlannerTest, ALowerBudgetNeverReservesMoreOfAShippedProgram) {
   const Hardware hardware = find_hardware("rtx4090");
   std::int64_t reserved = 0;
   for (const std::int64_t gib : {4, 6, 8, 10}) {
-    PlanRequest unchecked = request({"budget"}, gib << 30);
+    PlanRequest unchecked = request({"offload-some"}, gib << 30);
     unchecked.check = false;
     const PolicyRow row = plan(gpt2, hardware, unchecked).rows[0];
     EXPECT_GE(row.simulation.device_reserved_bytes, reserved) << gib;
@@ -122,15 +122,15 @@ TEST(PlannerTest, WhatTheHostCannotPinDoesNotFit) {
   EXPECT_TRUE(plan(chain(), hardware, request({"keep"})).rows[0].fits);
 }
 
-// Nothing fits, and what needs the least of the device pins more than the host has: the row is of
-// a plan that the host has room for, and its refusal is of the device.
+// Nothing fits, and the plan with the least device memory pins more memory than the host has. The
+// row then has a plan that fits the host, and its refusal is about the device.
 TEST(PlannerTest, ARefusalNamesTheHostsMemoryOnlyWhereEachPlanPinsTooMuch) {
   const Program unet = load_program(find_program("unet"));
   Hardware card = find_hardware("h100");
   const PolicyRow roomy = plan(unet, card, request({"best"}, 1)).rows[0];
   ASSERT_GT(roomy.simulation.host_peak_bytes, std::int64_t{64} << 20);
   card.host_memory_bytes = std::int64_t{16} << 20;
-  for (const char* policy : {"budget", "best"}) {
+  for (const char* policy : {"offload-some", "best"}) {
     const PolicyRow row = plan(unet, card, request({policy}, 1)).rows[0];
     EXPECT_FALSE(row.fits);
     EXPECT_LE(row.simulation.host_peak_bytes, card.host_memory_bytes) << row.policy;
@@ -150,9 +150,9 @@ TEST(PlannerTest, AnOptimizersStateIsInEveryRow) {
   }
 }
 
-// TRL's scheduler itself: a storage that is saved again while it is on its way stays on the device,
-// and the window is flushed at the first node of backward. (The row was Ferry's core with TRL's
-// settings: 208 ms for GPT-2 where TRL takes longer.)
+// The row is TRL's own scheduler: a storage that is saved again during its copy is kept on the
+// device, and the first node of backward flushes the window. (Once the row was Ferry's core with
+// TRL's settings: 208 ms for GPT-2, faster than TRL.)
 TEST(PlannerTest, OffloadAllIsTrlsScheduler) {
   const Program gpt2 = load_program(find_program("gpt2"));
   const Hardware hardware = find_hardware("h100");
@@ -168,8 +168,8 @@ TEST(PlannerTest, OffloadAllIsTrlsScheduler) {
   EXPECT_GT(trl.simulation.step_ns, sim::simulate(gpt2, hardware, ours).step_ns);
 }
 
-// (Where a view has gaps TRL gives back a dense copy of it, which the simulator takes for other
-// values; a chain has none.)
+// A chain has no views with gaps. For such a view TRL returns a dense copy, which the simulator
+// treats as other values.
 TEST(PlannerTest, OffloadAllGivesTheGradientsOfOffload) {
   const PlanResult result = plan_chain(request({"offload-all", "offload"}));
   EXPECT_GT(result.rows[0].simulation.d2h_bytes, 8 * kActivation);
@@ -177,21 +177,21 @@ TEST(PlannerTest, OffloadAllGivesTheGradientsOfOffload) {
 }
 
 TEST(PlannerTest, ProgressCountsToTheEndOfEverySearch) {
-  PlanRequest watched = request({"prefetch", "budget"});
+  PlanRequest watched = request({"prefetch", "offload-some"});
   std::vector<std::string> ended;
   watched.progress = [&](std::string_view what, std::size_t done, std::size_t all) {
     EXPECT_LE(done, all);
     if (done == all && (ended.empty() || ended.back() != what)) ended.emplace_back(what);
   };
   plan_chain(watched);
-  EXPECT_EQ(ended, (std::vector<std::string>{"prefetch", "budget"}));
+  EXPECT_EQ(ended, (std::vector<std::string>{"prefetch", "offload-some"}));
 }
 
 TEST(PlannerTest, AProgramThatSavesNothingIsPlanned) {
   Builder b;
   const Slot w = b.global(GlobalKind::kParameter, b.type({1024}));
   b.op(0, "f", {w}, b.type({1024}));
-  PlanRequest all = request({"keep", "offload-all", "prefetch", "budget"});
+  PlanRequest all = request({"keep", "offload-all", "prefetch", "offload-some"});
   const PlanResult result = plan(b.program, card(), all);
   for (const PolicyRow& row : result.rows) {
     EXPECT_EQ(row.simulation.digest, result.rows[0].simulation.digest);
@@ -199,7 +199,7 @@ TEST(PlannerTest, AProgramThatSavesNothingIsPlanned) {
   }
 }
 
-// The step's time in thousandths of keep's went below zero where it took a year.
+// Once the slowdown overflowed for a step of a year.
 
 TEST(PlannerTest, SlowdownIsRoundedUp) {
   EXPECT_EQ(slowdown_permille(1000, 1000), 1000);
@@ -212,7 +212,7 @@ TEST(PlannerTest, SlowdownIsRoundedUp) {
             std::numeric_limits<std::int64_t>::max());
 }
 
-// Every row, through a file: what runs is what was promised.
+// Writes the plan of every row, reads it back, and expects it to run as the row says.
 void expect_round_trips(const Program& program, const Hardware& hardware,
                         const PlanRequest& request) {
   const PlanResult result = plan(program, hardware, request);
@@ -222,7 +222,7 @@ void expect_round_trips(const Program& program, const Hardware& hardware,
     const Plan read = parse_plan(to_text(written), "plan.json");
     EXPECT_EQ(read, written) << row.policy;
     EXPECT_EQ(read.program_digest, digest(program));
-    EXPECT_GE(read.entries.size(), result.survey.packs.size());  // inputs are packed, too
+    EXPECT_GE(read.entries.size(), result.survey.packs.size());  // inputs are saved too
     sim::SimulationOptions options;
     options.offload = to_options(read);
     options.segments = planned_segments(read);
@@ -239,16 +239,16 @@ void expect_round_trips(const Program& program, const Hardware& hardware,
 }
 
 TEST(PlannerTest, APlanRunsAsItsRow) {
-  expect_round_trips(chain(), card(), request({"keep", "offload", "prefetch", "budget"}));
-  expect_round_trips(chain(), card(), request({"budget"}, 1));
+  expect_round_trips(chain(), card(), request({"keep", "offload", "prefetch", "offload-some"}));
+  expect_round_trips(chain(), card(), request({"offload-some"}, 1));
 }
 
 TEST(PlannerTest, AShippedProgramsPlanRunsAsItsRow) {
   expect_round_trips(load_program(find_program("gpt2")), find_hardware("rtx4090"),
-                     request({"offload", "prefetch", "budget"}, std::int64_t{7} << 30));
+                     request({"offload", "prefetch", "offload-some"}, std::int64_t{7} << 30));
 }
 
-// Eight blocks whose inner activations are large; to copy one takes 33.5 ms, to compute one 20.
+// Eight blocks with large inner activations. A copy of one takes 33.5 ms, computing one 20 ms.
 Program blocks(int count = 8) {
   return test::segmented(std::vector<test::Part>(static_cast<std::size_t>(count)),
                          {.elements = std::int64_t{1} << 20,
@@ -258,7 +258,8 @@ Program blocks(int count = 8) {
 }
 constexpr std::int64_t kInner = std::int64_t{32} << 20;
 
-// Those that choose operators are for programs whose forward calls nothing (field_spans_test.cpp).
+// All policies except those by name, which need a forward that calls nothing
+// (field_spans_test.cpp).
 const std::vector<std::string> kAll = [] {
   std::vector<std::string> names;
   for (const PolicyEntry& each : kPolicies) {
@@ -291,7 +292,7 @@ TEST(PlannerTest, CheckpointRecomputesEverySegment) {
   EXPECT_EQ(row.simulation.checkpoints.segments, 8);
   EXPECT_EQ(row.simulation.checkpoints.recomputes, 8);
   EXPECT_EQ(row.simulation.statistics.packs, 0);
-  // A recompute ends at the last tensor that is needed: up runs again, down does not.
+  // A recompute ends at the last tensor that is needed: `up` is recomputed, `down` is not.
   EXPECT_EQ(row.simulation.compute_ns, result.keep_ns + 8 * 20'000'000);
 }
 
@@ -310,7 +311,7 @@ TEST(PlannerTest, AsFewSegmentsAsNeeded) {
   }
 }
 
-// A segment that raises when it runs again: its backward ended there, and the row, with a slowdown
+// A segment raises when it is recomputed, which ends the backward. Once this row, with a slowdown
 // of 0.381, was the answer.
 TEST(PlannerTest, ARunThatRaisesIsNoAnswer) {
   Program program = blocks();
@@ -320,8 +321,9 @@ TEST(PlannerTest, ARunThatRaisesIsNoAnswer) {
   }
   const std::int64_t all =
       plan(program, card(), request({"keep"})).rows[0].simulation.device_reserved_bytes;
-  const PlanResult result = plan(
-      program, card(), request({"checkpoint", "checkpoint-nth", "mixed", "budget"}, all - kInner));
+  const PlanResult result =
+      plan(program, card(),
+           request({"checkpoint", "checkpoint-nth", "mixed", "offload-some"}, all - kInner));
   EXPECT_EQ(result.rows[0].simulation.errors.at(0).message, "boom");
   EXPECT_FALSE(result.rows[0].fits);
   EXPECT_FALSE(result.rows[0].is_answer());
@@ -332,7 +334,8 @@ TEST(PlannerTest, ARunThatRaisesIsNoAnswer) {
   EXPECT_NE(best_row(result), &result.rows[0]);
 }
 
-// -o wrote the last row's plan: one that moved 490 MiB of a ResNet that fits as it is.
+// Once `-o` wrote the last row's plan, which offloaded 490 MiB of a ResNet that fits without
+// offload.
 TEST(PlannerTest, TheBestRowIsTheFastestThatFitsThenTheSmallest) {
   PlanResult result;
   const auto add = [&](sim::Time step_ns, std::int64_t reserved, bool fits) -> PolicyRow& {
@@ -344,7 +347,7 @@ TEST(PlannerTest, TheBestRowIsTheFastestThatFitsThenTheSmallest) {
   };
   EXPECT_EQ(best_row(result), nullptr);
   add(10, 500, false);
-  EXPECT_EQ(best_row(result), &result.rows[0]);  // the one that was asked for
+  EXPECT_EQ(best_row(result), &result.rows[0]);  // the only row
   add(20, 400, false);
   EXPECT_EQ(best_row(result), &result.rows[1]);  // nothing fits: the least memory
   add(40, 300, true);
@@ -378,7 +381,7 @@ TEST(PlannerTest, BestIsNeverWorseThanAnotherRowThatFits) {
     for (const auto& [policy, row] : rows) {
       SCOPED_TRACE(policy);
       expect_clean(row, rows.at("keep").simulation);
-      if (row.candidate.trl) continue;  // no way of Ferry's
+      if (row.candidate.trl) continue;  // not Ferry's scheduler
       if (row.fits && !row.useless) {
         EXPECT_TRUE(best.fits);
         EXPECT_LE(best.simulation.step_ns, row.simulation.step_ns);
@@ -420,7 +423,7 @@ TEST(PlannerTest, MicrobatchesHaveTheSegmentsOfAll) {
     for (const auto& [policy, row] : rows) {
       if (row.has_plan()) expect_clean(row, rows.at("keep").simulation);
     }
-    // TRL's context is one forward's: the next one's tensors get the same numbers.
+    // TRL's context serves one forward: the tensors of the next forward get the same numbers.
     const bool one_at_a_time = order == MicrobatchOrder::kFbfb;
     EXPECT_EQ(rows.at("offload-all").is_safe(), one_at_a_time);
     EXPECT_EQ(rows.at("checkpoint").simulation.checkpoints.recomputes, 9);
@@ -443,8 +446,8 @@ TEST(PlannerTest, WithoutSegmentsThereIsNothingToRecompute) {
   }
 }
 
-// A layer's activation leaves a module that saves for its node afterwards: the boundary cuts the
-// node from its save, and the module stays part of the forward.
+// A layer's node is made in a module, and its tensor is saved after the module has ended. The
+// module's boundary would separate the node from its save, so the module cannot be a segment.
 TEST(PlannerTest, AModuleThatCannotBeASegmentIsLeftAsItIs) {
   Program program = test::segmented({{test::PartKind::kPlain, 1}, {test::PartKind::kPlain, 1}});
   for (Code& code : program.codes) {
@@ -484,7 +487,8 @@ TEST(PlannerTest, AMixedPlanOfAShippedProgramRunsAsItsRow) {
 }
 
 TEST(PlannerTest, OnlyAPlanThatRecomputesHasSegments) {
-  const PlanResult result = plan(blocks(2), card(), request({"keep", "budget", "checkpoint"}));
+  const PlanResult result =
+      plan(blocks(2), card(), request({"keep", "offload-some", "checkpoint"}));
   EXPECT_TRUE(to_plan(blocks(2), card(), result, result.rows[0]).segments.empty());
   EXPECT_TRUE(to_plan(blocks(2), card(), result, result.rows[1]).segments.empty());
   const Plan all = to_plan(blocks(2), card(), result, result.rows[2]);

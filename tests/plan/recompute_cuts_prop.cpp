@@ -1,7 +1,8 @@
-// What a turn costs at least, against all choices of what runs again, of small steps made by hand.
+// Compares the minimum-cut bound at one kernel with all sets of recomputed operators, in small
+// random steps.
 //
-// A forward of a few kernels, each of which reads some of what those before it made, and a backward
-// of one kernel that nobody reads: the turn; a second one after it reads what is saved.
+// A step has a forward of a few kernels, each of which reads some earlier results, and a backward
+// of two kernels. The bound is taken at the first one (`turn`); the second one reads what is saved.
 #include "plan/recompute_cuts.h"
 
 #include <gtest/gtest.h>
@@ -18,13 +19,13 @@
 namespace ferry::plan {
 namespace {
 
-constexpr std::int64_t kLink = 500;  // bytes a microsecond: two ns for a byte
+constexpr std::int64_t kLink = 500;  // bytes per us: 2 ns for a byte
 
 struct Small {
   KeepTrace trace;
   std::uint32_t turn = 0;
   std::vector<std::vector<std::uint32_t>> reads;  // storages, by kernel
-  std::vector<bool> is_saved;                     // by storage: the kernel after the turn reads it
+  std::vector<bool> is_saved;                     // by storage: the last kernel reads it
   std::int64_t bytes(std::uint32_t s) const { return trace.storages[s].block_bytes; }
 };
 
@@ -40,7 +41,7 @@ Small draw(choices::Draws& draws) {
     small.reads.emplace_back();
     for (std::uint32_t s = 0; s < k; ++s) {
       if (!draws.one_in(s + 1 == k ? 2 : 4)) continue;
-      // Now and then a kernel writes to it alone, which asks for nothing.
+      // Sometimes a kernel only writes to it, and so does not need it.
       const bool reads = !draws.one_in(6);
       small.trace.storages[s].uses.push_back({k, 0, small.bytes(s), reads});
       if (reads) small.reads.back().push_back(s);
@@ -55,7 +56,8 @@ Small draw(choices::Draws& draws) {
   return small;
 }
 
-// The bytes in memory or copied, and the time, where these kernels run again; a bit for each.
+// Returns the bytes in memory or copied, and the time, if these kernels are recomputed. `again` has
+// a bit for each kernel.
 std::pair<std::int64_t, sim::Time> cost(const Small& small, std::uint32_t again) {
   std::vector<bool> read = small.is_saved;
   std::int64_t bytes = 0;
@@ -71,7 +73,8 @@ std::pair<std::int64_t, sim::Time> cost(const Small& small, std::uint32_t again)
   return {bytes, ns};
 }
 
-// The lower convex hull of all choices at so many bytes, where more bytes may be waited for.
+// Returns the lower convex hull of all choices at `room` bytes. A choice may also wait for copies
+// of more bytes.
 sim::Time hull(const Small& small, std::int64_t room) {
   std::vector<std::pair<std::int64_t, sim::Time>> points;
   for (std::uint32_t again = 0; again < 1U << small.turn; ++again) {
@@ -111,7 +114,7 @@ TEST(RecomputeCutProp, IsTheHullOfAllChoices) {
   EXPECT_GT(waits, 100);
 }
 
-// What a name in the code keeps is there for what runs again, at no price.
+// Recomputes may read a storage that a name in the code keeps in memory, at no cost.
 TEST(RecomputeCutTest, WhatTheForwardStillReadsIsThere) {
   const auto uses = [](std::initializer_list<std::uint32_t> kernels) {
     std::vector<StorageUse> all;
@@ -129,7 +132,7 @@ TEST(RecomputeCutTest, WhatTheForwardStillReadsIsThere) {
   const Turns turns(trace, test::tiny_hardware());
   const RecomputeInputs inputs(trace, turns);
   EXPECT_EQ(RecomputeCut(inputs, 2, kLink).least_ns(0), 10);
-  // Past its last reader it is no more: it is held as well, or made again.
+  // After its last reader it is gone: it must be kept too, or recomputed.
   trace.storages[0].uses.pop_back();
   const Turns others(trace, test::tiny_hardware());
   EXPECT_EQ(RecomputeCut(RecomputeInputs(trace, others), 2, kLink).least_ns(0), 2 * 512);

@@ -1,4 +1,4 @@
-// A loss in slices: what is as wide as the classes has fewer rows, and nothing else is another.
+// A sliced loss: tensors of the logits' shape have fewer rows, and nothing else changes.
 #include "plan/sliced_loss.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(SlicedLossTest, TheLossIsFoundByItsLogSoftmax) {
   EXPECT_FALSE(loss_of(load_program(find_program("qwen3-8b"))));  // the last token's logits
 }
 
-// The head's weight and its gradient have the classes as well, and stay.
+// The head's weight and its gradient also have a dimension of classes, but do not change.
 TEST(SlicedLossTest, TensorsOfTheLogitsShapeAloneAreAnEighth) {
   const Program whole = load_program(find_program("gpt2"));
   const auto sliced = with_sliced_loss(whole, 8);
@@ -64,7 +64,7 @@ TEST(SlicedLossTest, TheStepRunsCheckedAndInLessMemory) {
   EXPECT_LT(sliced.device_peak_bytes, keeps.device_peak_bytes - (std::int64_t{3} << 30));
 }
 
-// Of a parameter that lies as the logits do nobody can tell which is which.
+// A parameter with the layout of the logits cannot be told apart from them, so there is no slicing.
 TEST(SlicedLossTest, AParameterLikeTheLogitsIsLeftAlone) {
   Program program = load_program(find_program("gpt2"));
   const auto type = static_cast<TypeId>(program.types.size());

@@ -1,4 +1,4 @@
-// Which operators run again together, or not at all.
+// The groups of operators that are recomputed together or not at all.
 #include "plan/span_groups.h"
 
 #include <gtest/gtest.h>

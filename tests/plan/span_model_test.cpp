@@ -1,5 +1,5 @@
-// What the model of a forward has of its operators: who makes, reads and saves what, and what may
-// not run again.
+// The model of a forward: which operator makes, reads and saves which storage, and which operators
+// may not be recomputed.
 #include "plan/span_model.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@ namespace {
 
 using Numbers = std::vector<std::uint32_t>;
 
-// Operators 0 to 3 in a row. The node of the last one saves what operator 0 made, which it does not
-// read.
+// A chain of operators. The node of the last one saves the result of operator 0, which the last
+// operator does not read.
 class Row {
  public:
   Row() {
@@ -125,7 +125,7 @@ TEST(SpanModelTest, ReadersOfAWrittenGlobalDoNotRunAgain) {
   EXPECT_FALSE(model.operators[2].again);
 }
 
-// No hook sees what is saved there, so the survey does not tell whose it is.
+// Hooks do not see saves inside an exclusion, so the survey does not have them.
 TEST(SpanModelTest, WhatIsSavedInAnExclusionIsNotMadeAgain) {
   Row row;
   row.exclude(true);

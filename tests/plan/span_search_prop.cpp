@@ -1,10 +1,10 @@
-// `best`, with spans alone, against every set of spans of small forwards, each operator of a span
-// kept or not: it is the fastest of all. The table of spans alone found no plan at 272 of 1,950
-// budgets, for it drops a storage only in a span that has all its readers, and takes the most
-// memory that is beside any backward of a place; a walk by single steps finds those.
+// Compares `best`, without offload, with all sets of spans of small forwards, where each operator
+// of a span may be kept: `best` is the fastest. The table of spans alone found no plan at 272 of
+// 1,950 budgets, because it drops a storage only in a span with all its readers, and assumes the
+// most other memory at each point of backward. The best-first search finds these plans.
 //
-// FERRY_PLANS=1000 tries so many programs in place of a few, and lists those in which `best` is
-// furthest behind.
+// FERRY_PLANS=1000 tries 1,000 programs instead of a few, and lists those in which `best` is
+// slowest relative to the fastest set of spans.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -30,8 +30,8 @@ namespace {
 
 using test::kMiB;
 
-// Two or three operators, or more, and the loss; each reads the one before it, and now and then
-// another.
+// Returns a graph of two operators, plus `more`, and the loss. Each operator reads the
+// previous result, and sometimes the one before.
 Program small_graph(choices::Draws& draws, int more) {
   test::GraphBuilder builder("small", kMiB);
   std::vector<Slot> made = {builder.input()};
@@ -50,7 +50,7 @@ Program small_graph(choices::Draws& draws, int more) {
 }
 
 struct Ran {
-  std::int64_t bytes = 0;  // allocated at the peak
+  std::int64_t bytes = 0;  // allocated bytes at the peak
   sim::Time ns = 0;
 };
 
@@ -69,9 +69,9 @@ std::vector<Ran> run_every_spans(const Program& program, const Hardware& card) {
 }
 
 struct Campaign {
-  int more = 0;  // operators
+  int more = 0;  // further operators of each program
   std::size_t plans = 0, budgets = 0, fastest = 0, none = 0, below_bound = 0, proved = 0;
-  std::map<std::int64_t, int> behind;  // programs, by how much: in a thousand
+  std::map<std::int64_t, int> behind;  // programs, by permille above the fastest
 
   void try_program(int number) {
     choices::Draws draws(43, static_cast<std::uint64_t>(number));
@@ -79,7 +79,7 @@ struct Campaign {
     Hardware card = test::tiny_hardware();
     card.host_memory_bytes = 0;
     card.memory_bytes_per_us = 1'000'000;
-    card.link.d2h_alone = card.link.d2h_both = 1;  // the bound is of recomputes alone
+    card.link.d2h_alone = card.link.d2h_both = 1;  // so the bound counts recomputes only
     const std::vector<Ran> runs = run_every_spans(program, card);
     const LowerBound bound(trace_keep(program, card), card, true);
     plans += runs.size();
@@ -95,7 +95,7 @@ struct Campaign {
     }
   }
 
-  // Returns the fastest of the runs.
+  // Returns the step time of the fastest run that fits.
   sim::Time try_budget(int number, const Program& program, const Hardware& card,
                        const std::vector<Ran>& runs, std::int64_t budget) {
     std::optional<sim::Time> least;
@@ -144,7 +144,7 @@ TEST(SpanSearchProp, AgainstAllSpansOfSmallForwards) {
   EXPECT_EQ(campaign.fastest, campaign.budgets);
 }
 
-// There are a hundred times as many sets of spans, of which a walk sees some.
+// These have a hundred times as many sets of spans, of which the best-first search tries some.
 TEST(SpanSearchProp, AgainstAllSpansOfLargerForwards) {
   Campaign campaign;
   campaign.more = 2;

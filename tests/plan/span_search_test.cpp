@@ -1,4 +1,4 @@
-// What spans of operators bring to the row `best`, and that its plans run as promised.
+// Spans of operators make the row `best` faster, and its plans run as predicted.
 #include "plan/span_search.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,8 @@ class SpanSearchTest : public ::testing::TestWithParam<std::pair<std::string, st
   const Hardware card_ = find_hardware(GetParam().second);
 };
 
-// Norms and activations are in every block. A module has its matrix product with them.
+// Spans can recompute only the cheap norms and activations of a block. A module also contains its
+// matrix products.
 TEST_P(SpanSearchTest, SpansAreFasterThanModules) {
   const PlanResult modules = best(70, false);
   const PlanResult spans = best(70, true);
@@ -54,7 +55,7 @@ TEST_P(SpanSearchTest, ThePlanFileSaysWhatRan) {
   options.offload = to_options(plan);
   options.segments = planned_segments(plan);
   options.spans = plan.spans;
-  options.device_bytes = row.device_bytes;  // it may run there by giving cached memory back
+  options.device_bytes = row.device_bytes;  // it may fit only by freeing cached memory
   const sim::Simulation again = sim::simulate(program_, card_, options);
   EXPECT_EQ(again.digest, row.simulation.digest);
   EXPECT_EQ(again.gradients, sim::simulate(program_, card_, {}).gradients);
@@ -67,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Shipped, SpanSearchTest,
                          ::testing::Values(std::pair("unet", "h100"),
                                            std::pair("gpt2", "rtx4090")));
 
-// Its calls are segments, and a span holds no call.
+// The calls of this forward are segments, and a span contains no call.
 TEST(SpanSearchCallsTest, AForwardThatCallsOtherCodeHasNone) {
   const Hardware card = find_hardware("h100");
   PlanRequest request;

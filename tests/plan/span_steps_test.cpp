@@ -57,7 +57,8 @@ TEST(SpanStepsTest, AnOperatorJoinsIsKeptLeavesOrParts) {
                    }));
 }
 
-// Outside, first, next or kept, less those that mean the same: a next one or a kept one outside.
+// The steps reach all combinations of the four roles, except those with the same meaning: after an
+// operator outside, a next one is a first one, and a kept one is outside.
 TEST(SpanStepsTest, AllSetsAreReached) {
   const Program program = three_operators();
   const SpanChoices choices = choices_of(program);
@@ -72,11 +73,11 @@ TEST(SpanStepsTest, AllSetsAreReached) {
       if (met.insert(next).second) open.push_back(std::move(next));
     }
   }
-  // After one outside there are two ways to go on, after another four: 2, 6, 20.
+  // After an operator outside there are two roles, after any other four: 2, 6, 20 sets.
   EXPECT_EQ(met.size(), 20u);
 }
 
-// What an operator writes in place runs again with it (span_groups.h).
+// An in-place operator is recomputed together with the maker of its storage (span_groups.h).
 TEST(SpanStepsTest, WhatRunsTogetherIsNotParted) {
   const Program program =
       testing::program({testing::op("0", "2"), R"({"op":"w","in":[2],"out":[],"writes":[0]})",
@@ -92,8 +93,8 @@ TEST(SpanStepsTest, WhatRunsTogetherIsNotParted) {
   EXPECT_NE(std::ranges::find(more, Spans{{.first = 0, .last = 2}}), more.end());
 }
 
-// Each operator takes every place that it may. After it only that changes which went on from it: a
-// kept one, and the one behind.
+// The steps give each operator every possible role. Behind it, only operators that continued its
+// span change: a kept one, and the next one.
 TEST(SpanStepsTest, AStepIsOfAnOperatorAndOfWhatWentOnFromIt) {
   const Program program = test::chain_of(test::random_stages(40, 7), std::int64_t{1} << 20, false);
   const SpanChoices choices = choices_of(program);

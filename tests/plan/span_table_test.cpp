@@ -1,5 +1,5 @@
-// The table of spans: against every choice of spans of small forwards, and against the simulator on
-// what ships.
+// Compares the table of spans with all choices of spans of small forwards, and with the simulator
+// on shipped programs.
 #include "plan/span_table.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 
 using test::kMiB;
 
-// A few operators in a row, some of which save what they read, what they make, or both.
+// Returns a few operators. Some save what they read, what they make, or both.
 SpanModel small_model(choices::Draws& draws) {
   SpanModel model;
   const int all = draws.in(2, 6);
@@ -57,7 +57,7 @@ SpanModel small_model(choices::Draws& draws) {
   return model;
 }
 
-// The least time of all ways to go on from an operator; none: nothing fits.
+// Returns the least time of all choices from an operator on; no value: nothing fits.
 std::optional<std::int64_t> least(const SpanChoices& choices, std::size_t op, std::int32_t slots) {
   if (op == choices.operators()) return 0;
   std::optional<std::int64_t> found;
@@ -104,7 +104,7 @@ TEST(SpanTableTest, NoChoiceOfSpansOfASmallForwardIsFaster) {
   EXPECT_GT(spanned, 200);
 }
 
-// a makes x, b makes y of x and saves both, c reads y and saves nothing.
+// a makes x. b makes y from x, and saves both. c reads y and saves nothing.
 TEST(SpanTableTest, WhatIsReadAfterASpanIsKept) {
   SpanModel model;
   model.operators.resize(3);
@@ -128,7 +128,7 @@ TEST(SpanTableTest, WhatIsReadAfterASpanIsKept) {
   EXPECT_EQ(choices.from(0)[1].retained_slots, 0);
 }
 
-// a makes x, which b and c read; b is dear, and what it makes is saved as well, as is d's.
+// a makes x, which b and c read. b is expensive. The results of b and d are saved too.
 TEST(SpanTableTest, ASpanMayKeepWhatIsDear) {
   SpanModel model;
   model.operators.resize(4);
@@ -155,7 +155,7 @@ TEST(SpanTableTest, ASpanMayKeepWhatIsDear) {
   ASSERT_NE(found, from.end());
   EXPECT_EQ(found->end, 3u);
   EXPECT_EQ(found->ns, 10'000);
-  // Too little for all 32 MiB, and enough for b's and d's 24.
+  // Too little for all 32 MiB, but enough for the 24 MiB of b and d.
   const std::int32_t slots = choices.slots_of(26 * kMiB);
   EXPECT_EQ(SpanTable(choices, 0).ns(slots), 10'000);
   EXPECT_GT(SpanTable(choices, 0, /*priced=*/false).ns(slots), 500'000);
@@ -163,8 +163,8 @@ TEST(SpanTableTest, ASpanMayKeepWhatIsDear) {
 
 class ShippedTable : public ::testing::TestWithParam<std::string> {};
 
-// What runs again takes the time that the table says, and needs the memory, up to what it does not
-// weigh.
+// Recomputes take the time that the table predicts, and about the memory. (The table does not model
+// everything: see span_model.h.)
 TEST_P(ShippedTable, SaysWhatTheSimulatorFinds) {
   const Program program = load_program(find_program(GetParam()));
   const Hardware card = find_hardware("h100");
@@ -174,7 +174,7 @@ TEST_P(ShippedTable, SaysWhatTheSimulatorFinds) {
   sim::SimulationOptions options;
   options.check = false;
   const sim::Simulation keep = sim::simulate(program, card, options);
-  // Some blocks are larger than what they hold, and the model knows no workspaces.
+  // Some blocks are larger than their contents, and the model ignores workspaces.
   const std::int64_t peak_bytes =
       keep.device_peak_bytes - keep.peak_kinds[sim::MemoryKind::kWorkspace];
   EXPECT_LE(model.peak_bytes, peak_bytes);

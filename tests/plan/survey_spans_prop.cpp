@@ -1,5 +1,5 @@
-// Random programs with random spans, and moves of what the survey lists: gradients are those of the
-// plain program, and every checker is content.
+// Random programs with random spans, and offload of random tensors of the survey: gradients are
+// those of the plain program, and no checker finds a hazard.
 #include "plan/survey.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,8 @@ TEST(SurveySpansProp, NothingChangesButTimeAndMemory) {
         test::spanned(program, card, spans, CoreOptions(), [&] { return !draws.one_in(keeps); });
     const sim::Simulation ours = sim::simulate(program, card, options);
     if (!ours.errors.empty()) {
-      // What a span keeps is from outside: a replay that reads it after a write is refused.
+      // A kept result is an outside input of the replay. If it was written since, the replay is
+      // rejected with an error.
       const std::string& message = ours.errors.front().message;
       ASSERT_NE(message.find("modified by an inplace operation"), message.npos) << number;
       ++refused;

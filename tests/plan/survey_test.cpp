@@ -1,4 +1,4 @@
-// What a survey says of the packs of a forward.
+// A survey lists the saved tensors of a forward.
 #include "plan/survey.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace ferry::plan {
 namespace {
 
-// What hooks around see: what no span makes again, and what the replay of each begins from.
+// Hooks around spans see the saved tensors that no span recomputes, and the inputs of each replay.
 TEST(SurveyTest, IsOfWhatSpansDoNotMakeAgain) {
   // Five layers; each node saves the layer's input, and so the tensor before it.
   const Program program = test::chain({.layers = 5, .elements = 1 << 18, .weight_elements = 64});
@@ -22,8 +22,8 @@ TEST(SurveyTest, IsOfWhatSpansDoNotMakeAgain) {
   const Survey ours = survey(program, card, std::vector<PlanSpan>{{.first = 1, .last = 3}});
   std::vector<std::string> nodes;
   for (const PackedTensor& pack : ours.packs) nodes.push_back(pack.node);
-  // The program's input; what the span begins with, saved by its first node; that and two weights,
-  // which its replay begins from; what operator 3 made.
+  // The program's input; the span's input, saved by its first node; the replay's inputs, which are
+  // the span's input and two weights; the result of operator 3.
   EXPECT_EQ(nodes, (std::vector<std::string>{"LayerBackward", "LayerBackward", "replay", "replay",
                                              "replay", "LayerBackward", "LossBackward"}));
   EXPECT_EQ(plain.packs.size(), 6u);

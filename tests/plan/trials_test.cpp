@@ -1,4 +1,5 @@
-// Floors rule candidates out, and what is found is the same.
+// The store of trials: floors rule out candidates without changing the result, and each candidate
+// is simulated only once.
 #include "plan/trials.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +45,7 @@ std::size_t simulated(const Trials& trials) {
                                                 [](const Tried& each) { return each.done; }));
 }
 
-// For each part of the memory that keeping needs, and for none.
+// Compares the picks with and without floors, for several budgets and for one that nothing fits.
 void expect_the_same_pick(const Subject& subject, std::size_t& all, std::size_t& tried) {
   const std::vector<Candidate> candidates = subject.candidates();
   Trials whole = subject.trials();
@@ -96,8 +97,8 @@ TEST(TrialsTest, ACandidateIsSimulatedOnce) {
   EXPECT_EQ(counted.all().size(), all.size());
 }
 
-// What would reserve more than the budget may run at it by giving back what is cached: that is seen
-// by running it there, and holds for each budget from there on.
+// A candidate that would reserve more than the budget may still run there, if the allocator frees
+// its cache. This is known only after running it there; then it holds for each larger budget too.
 TEST(TrialsTest, WhatWouldReserveMoreIsRunAtTheBudget) {
   const Subject subject(load_program(find_program("unet")), find_hardware("h100"));
   const Candidate all = recompute_all(subject.problem.survey);
@@ -108,7 +109,7 @@ TEST(TrialsTest, WhatWouldReserveMoreIsRunAtTheBudget) {
   const auto runs_at = [&](std::int64_t budget) {
     return subject.problem.run(all, {.device_bytes = budget});
   };
-  // The least capacity that it runs at, to a MiB.
+  // Find the smallest capacity at which it runs, to a MiB.
   std::int64_t fails = cost.device_peak_bytes - 1, runs = cost.device_reserved_bytes;
   while (runs - fails > std::int64_t{1} << 20) {
     const std::int64_t middle = fails + (runs - fails) / 2;
@@ -126,8 +127,8 @@ TEST(TrialsTest, WhatWouldReserveMoreIsRunAtTheBudget) {
   EXPECT_EQ(trials.fitting(limits(kUnlimited)).value().step_ns, cost.step_ns);
 }
 
-// Where something is known to fit, a candidate is run at the budget's capacity alone: then
-// its cost is of that. What does not run there has none, and may run where there is more.
+// If a fitting candidate is known, others run at the budget's capacity only, and have the cost of
+// that run. A candidate that fails there has no cost, and may still run with more memory.
 TEST(TrialsTest, AtOneBudgetAloneACandidateIsRunOnce) {
   const Subject subject(load_program(find_program("unet")), find_hardware("h100"));
   const Candidate keeps{std::nullopt, keep_all(subject.problem.survey)};
@@ -148,13 +149,13 @@ TEST(TrialsTest, AtOneBudgetAloneACandidateIsRunOnce) {
   EXPECT_EQ(found.tried->capacity, large.budget_bytes);
   EXPECT_EQ(found.cost.step_ns, whole.step_ns) << "it gave nothing back";
   EXPECT_EQ(found.cost.device_reserved_bytes, whole.device_reserved_bytes);
-  // With unlimited memory it is run where that is asked for.
+  // It runs with unlimited memory only when this is requested.
   EXPECT_EQ(trials.of("whole", {all}).front().step_ns, whole.step_ns);
   EXPECT_EQ(runs, 2);
   EXPECT_EQ(found.tried->capacity, 0);
   trials.at_budget("again", {all}, large);
   EXPECT_EQ(runs, 2) << "it is known to fit";
-  // Nothing is known to fit: what it needs matters.
+  // No fitting candidate is known, so it runs with unlimited memory to find what it needs.
   Trials first = subject.trials();
   const Trials::Found alone = first.at_budget("tight", {all}, tight).front();
   EXPECT_TRUE(alone.tried->done);
@@ -182,7 +183,7 @@ TEST(TrialsTest, WhatDoesNotRunAtABudgetMayRunAtALargerOne) {
   EXPECT_EQ(trials.fitting(tight).value().step_ns, least.step_ns);
 }
 
-// What was stopped is no answer; what was done before is.
+// Candidates that were stopped have no cost; those that ended before the stop do.
 TEST(TrialsTest, WhatWasDoneBeforeAStopIsKnown) {
   const Subject subject(load_program(find_program("unet")), find_hardware("h100"));
   std::atomic<int> asked = 0;
@@ -205,7 +206,7 @@ TEST(TrialsTest, OtherSpansAreAnotherCandidate) {
   for (const std::vector<PlanSpan>& spans : all) {
     Survey found = survey(subject.whole, subject.hardware, spans);
     Candidate candidate{std::nullopt, keep_all(found)};
-    candidate.outlined = std::make_shared<const Outlined>(Outlined{{}, std::move(found), spans});
+    candidate.spanned = std::make_shared<const Spanned>(Spanned{std::move(found), spans});
     candidates.push_back(std::move(candidate));
   }
   Trials trials = subject.trials();

@@ -1,4 +1,4 @@
-// What would help where nothing fits is what planning it says.
+// The changes that are proposed if nothing fits need the memory that planning them gives.
 #include "plan/ways.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ std::int64_t least_of(const Program& program, const Hardware& card, const PlanRe
   return least;
 }
 
-// A training of which the optimizer takes most.
+// A training in which the optimizer needs most of the memory.
 class WaysTest : public ::testing::Test {
  protected:
   Ways ways() const { return ways_to_fit(program_, card_, request_, least_of_all()); }
@@ -65,7 +65,7 @@ TEST_F(WaysTest, WhatGivesLessThanATwentiethOfWhatIsMissingIsNotNamed) {
     EXPECT_GE((before - way.least_bytes) * 20, before - request_.budget_bytes);
     before = way.least_bytes;
   }
-  request_.budget_bytes = 1 << 20;  // so much is missing that a policy gives too little of it
+  request_.budget_bytes = 1 << 20;  // so much is missing that a policy saves too small a part
   for (const Way& way : ways().each) EXPECT_NE(way.kind, WayKind::kPolicy);
 }
 
@@ -85,12 +85,12 @@ TEST_F(WaysTest, AWayThatTheTrainingHasTakenIsNotNamed) {
 }
 
 TEST_F(WaysTest, ACardWithRoomIsOneOnWhichItsPlanFits) {
-  request_.alloc_conf.equal_blocks = EqualBlocks::kLowestAddress;  // else it saves no memory
+  request_.alloc_conf.equal_blocks = EqualBlocks::kLowestAddress;  // otherwise it saves no memory
   EXPECT_FALSE(fits_on(card_, program_, request_));
   EXPECT_TRUE(fits_on(find_hardware("a10"), program_, request_));
 }
 
-// The host has no room to pin what moves: less on the device is no way out.
+// The host cannot pin the offloaded tensors, so saving device memory does not help.
 TEST_F(WaysTest, WhereTheHostIsTooSmallThoseThatFitAreNamedAlone) {
   Hardware card = find_hardware("rtx4090");
   card.host_memory_bytes = 0;

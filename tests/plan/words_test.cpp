@@ -10,7 +10,7 @@
 namespace ferry::plan {
 namespace {
 
-// Segments of two saves each, of one storage each, and with one input.
+// Returns segments with two saves each, of one storage each, and with one input.
 Survey segments(std::size_t count) {
   Survey survey;
   for (std::size_t s = 0; s < count; ++s) {
@@ -40,7 +40,7 @@ TEST(WordsTest, NothingIsSaidOfKeepingAll) {
   EXPECT_EQ(in_words(keep_all(survey), {"h.0"}, survey), "");
 }
 
-// Thirty-two blocks of two modules each would be sixty-four names.
+// Without ranges, thirty-two blocks of two modules would give sixty-four names.
 TEST(WordsTest, SegmentsThatFollowOneAnotherAreOneRange) {
   const Survey survey = segments(6);
   Mix mix = keep_all(survey);
@@ -61,7 +61,7 @@ TEST(WordsTest, AGapOrAnotherPartEndsARange) {
             "keep the rest");
 }
 
-// Only a recomputed segment has its inputs saved.
+// A segment's inputs are saved only if it is recomputed.
 TEST(WordsTest, StoragesThatMoveAreCountedOnce) {
   const Survey survey = segments(2);
   Mix mix = keep_all(survey);
@@ -73,7 +73,7 @@ TEST(WordsTest, StoragesThatMoveAreCountedOnce) {
             "recompute a (1 of 2 saves); offload 2 storages; keep the rest");
 }
 
-// enter h.0; a, b; leave; enter h.1; a, b; leave; c
+// The forward: enter h.0; a, b; leave; enter h.1; a, b; leave; c.
 Program blocks() {
   Builder b;
   const TypeId type = b.type({4});

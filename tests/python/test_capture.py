@@ -451,7 +451,7 @@ class Presets(unittest.TestCase):
         self.assertTrue(all(".down." in name or ".up." in name for name in trained))
 
     def test_unet_takes_images_that_its_levels_can_halve(self):
-        with self.assertRaisesRegex(ValueError, "32 divides, not 100"):
+        with self.assertRaisesRegex(ValueError, "multiple of 32; got 100"):
             self.capture("unet", tokens=100)
         with self.assertRaisesRegex(ValueError, "no dropout"):
             self.capture("unet", dropout=0.1)

@@ -174,7 +174,7 @@ class Scripts(unittest.TestCase):
 
     def test_lengths_that_are_drawn_are_not(self):
         self.refused(SPEECH.replace("torch.tensor([3, 2])", "y.sum(1) + torch.randint(1, (2,))"),
-                     r"train\.py:11 asks for .*ctc_loss makes.*give lengths")
+                     r"train\.py:11 asks for .*result of ctc_loss.*give lengths")
 
     def test_a_training_on_the_cpu_is_captured_as_one(self):
         text = SGD.replace(".cuda()", "").replace('device="cuda", ', "")
@@ -187,7 +187,7 @@ class Scripts(unittest.TestCase):
         self.refused("import torch\ntorch.zeros(2, device='cuda') + torch.zeros(3, device='cuda')",
                      r"train\.py:2: ")
         self.refused("x = (", "SyntaxError")
-        self.refused(SGD, "stands after --", "--batch", "3")
+        self.refused(SGD, "the script's own options after --", "--batch", "3")
         self.refused(SGD, "assumption", "--assume", "luck")
 
 

@@ -1,4 +1,4 @@
-"""The figure of README.md is drawn from its data by its script, and by nothing else."""
+"""The script draws the figure of a step from its data, and from nothing else."""
 
 import importlib.util
 import json
@@ -6,11 +6,11 @@ import pathlib
 import unittest
 import xml.etree.ElementTree
 
-DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "docs/explanation"
 
 
 def script():
-    spec = importlib.util.spec_from_file_location("step_figure", DOCS / "step_figure.py")
+    spec = importlib.util.spec_from_file_location("step_figure", FOLDER / "step_figure.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -26,10 +26,10 @@ BACKWARD = "autograd::engine::evaluate_function: MmBackward0"
 class Figure(unittest.TestCase):
     def setUp(self):
         self.figure = script()
-        self.step = json.loads((DOCS / "step.json").read_text(encoding="utf-8"))
+        self.step = json.loads((FOLDER / "step.json").read_text(encoding="utf-8"))
 
     def test_the_figure_is_what_the_script_draws(self):
-        drawn = (DOCS / "step.svg").read_text(encoding="utf-8")
+        drawn = (FOLDER / "step.svg").read_text(encoding="utf-8")
         self.assertEqual(self.figure.draw(self.step), drawn)
 
     def test_the_figure_is_xml_and_names_its_lanes(self):
@@ -39,7 +39,7 @@ class Figure(unittest.TestCase):
 
     def test_another_step_is_another_figure(self):
         self.step["to_host"][0][1] += 100_000
-        self.assertNotEqual(self.figure.draw(self.step), (DOCS / "step.svg").read_text("utf-8"))
+        self.assertNotEqual(self.figure.draw(self.step), (FOLDER / "step.svg").read_text("utf-8"))
 
     def test_of_a_trace_the_last_step_is_taken(self):
         events = [

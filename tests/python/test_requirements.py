@@ -27,12 +27,14 @@ class Requirements(unittest.TestCase):
                      *others):
             for each in pinned(f"python/{name}.lock"):
                 self.assertTrue(pin.fullmatch(each), each)
+        for each in pinned("docs/site/requirements.lock"):
+            self.assertTrue(pin.fullmatch(each), each)
 
     def test_what_is_asked_for_is_among_them(self):
-        for name, one in (("requirements", "numpy"), ("wheel", "scikit-build-core"),
-                          ("campaign", "diffusers")):
-            versions = {each.split()[0] for each in pinned(f"python/{name}.lock")}
-            asked = [line for line in read(f"python/{name}.in").splitlines()
+        for name, one in (("python/requirements", "numpy"), ("python/wheel", "scikit-build-core"),
+                          ("python/campaign", "diffusers"), ("docs/site/requirements", "mkdocs")):
+            versions = {each.split()[0] for each in pinned(f"{name}.lock")}
+            asked = [line for line in read(f"{name}.in").splitlines()
                      if line and not line.startswith(("#", "torch==", "nvidia-"))]
             self.assertIn(one, {line.split("==")[0] for line in asked})
             for line in asked:

@@ -95,7 +95,8 @@ class Versions(unittest.TestCase):
     def test_without_torch_what_needs_none_works_and_the_rest_says_so(self):
         self.build()
         said = self.refusal("-S")
-        self.assertIn("torch_ferry 0.1.0 needs torch 2.10 or 2.11, and there is none here. ", said)
+        self.assertIn("torch_ferry 0.1.0 needs torch 2.10 or 2.11, and torch is not installed. ",
+                      said)
         ran = self.run_python("import torch_ferry.summary; print('read')", "-S")
         self.assertEqual("read\n", ran.stdout, ran.stderr)
 

@@ -136,7 +136,7 @@ TEST(HardwareTest, WhatIsReportedLessAContextIsUsable) {
   };
   EXPECT_EQ(refusal("capacity = \"25GiB\"\n"), "small.toml:1: expected capacity: at most memory");
   EXPECT_EQ(refusal("context = \"24GiB\"\n"),
-            "small.toml:1: expected context: less than what the card reports");
+            "small.toml:1: expected context: less than capacity, or than memory without it");
 }
 
 TEST(HardwareTest, MissingKeysAreToldTogether) {
@@ -172,7 +172,7 @@ TEST(HardwareTest, HalfALinkIsRefused) {
   EXPECT_EQ(error("latency = \"3us\"\n", ""), "small.toml: expected a key \"peer.latency\"");
   EXPECT_EQ(error("300GB/s", "0"), "small.toml:21: expected peer.rate: more than 0");
   EXPECT_EQ(error("devices = 4\n", ""),
-            "small.toml: expected port.devices: how many share the port");
+            "small.toml: expected port.devices: the number of GPUs that share the port");
   EXPECT_EQ(error("devices = 4", "devices = 0"),
             "small.toml:24: expected port.devices: an integer from 1 to 64");
   EXPECT_EQ(error("up = \"20GB/s\"\n", ""), "small.toml: expected a key \"port.up\"");

@@ -8,7 +8,7 @@ namespace {
 TEST(PolicyTest, PoliciesAreListedForPeople) {
   EXPECT_EQ(list_of_policies(),
             "keep, offload-all, offload, prefetch, checkpoint, checkpoint-nth, checkpoint-offload, "
-            "checkpoint-offload-all, selective, knapsack, budget, mixed or best");
+            "checkpoint-offload-all, selective, knapsack, offload-some, mixed or best");
 }
 
 TEST(PolicyTest, EachIsFoundByItsName) {

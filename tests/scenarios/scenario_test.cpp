@@ -67,7 +67,7 @@ TEST(ScenarioTest, AKeyOfManyPartsIsRefused) {
   std::string parts = "a";
   for (int i = 1; i < 100'000; ++i) parts += ".a";
   EXPECT_EQ(error("budget", parts),
-            "plans/s.toml: expected at most 1000 dots: keys have one at most");
+            "plans/s.toml: expected at most 1000 dots: a key has at most one");
   EXPECT_EQ(error("budget", parts.substr(0, 1999)),
             "plans/s.toml:3: unknown key \"" + parts.substr(0, 1999) + "\"");
 }

@@ -98,7 +98,7 @@ TEST(SweepTest, BadInputIsRefusedWithItsLine) {
   EXPECT_EQ(refusal(kText + "[[skip]]\npolicy = [\"keep\"]\n"),
             "plans/s.toml:8: unknown key \"skip[0].policy\"");
   EXPECT_EQ(refusal(kText + "[[skip]]\nspans = [false, true]\n"),
-            "plans/s.toml: expected an item: [[skip]] and [[only]] leave out all");
+            "plans/s.toml: expected at least one item: [[skip]] and [[only]] leave out all");
 }
 
 TEST(SweepTest, TooManyCombinationsAreRefused) {

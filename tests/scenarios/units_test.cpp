@@ -41,9 +41,10 @@ TEST(UnitsTest, ErrorsNameWhatWasExpected) {
   EXPECT_EQ(error_of(parse_bytes, "24 giga"),
             "expected a size such as 24GiB (units: B kB KB MB GB TB KiB MiB GiB TiB), not \"24 "
             "giga\"");
-  EXPECT_EQ(error_of(parse_time_ns, "0.5ns"),
-            "expected a time such as 8us (units: ns us µs ms s), not \"0.5ns\": no whole number of "
-            "base units");
+  EXPECT_EQ(
+      error_of(parse_time_ns, "0.5ns"),
+      "expected a time such as 8us (units: ns us µs ms s), not \"0.5ns\": not a whole number of "
+      "base units");
   for (const char* text : {"", "GiB", ".5GiB", "5.GiB", "-1GiB", "1e3", "0x10", "1 2", "1GiB ",
                            " 1GiB", "1.2.3GiB", "99999999999999999999", "9223372036854775807TiB"}) {
     EXPECT_NE(error_of(parse_bytes, text), "") << text;

@@ -203,7 +203,7 @@ class Refused(unittest.TestCase):
             done = run_code(code, "--json", file)
             self.assertEqual(json.loads(file.read_text())["simulated"]["refused"],
                              {"cudaHostUnregister": 2})
-        self.assertIn("not there, and so it failed: cudaHostUnregister (2 times)\n", done.stderr)
+        self.assertIn("so these calls failed: cudaHostUnregister (2 times)\n", done.stderr)
 
     def test_the_profiler_records_the_host_and_sees_no_gpu(self):
         code = ("import torch\n"

@@ -1,5 +1,5 @@
-// The program that a thread of a campaign tries, runs again or makes smaller: for whoever tells of
-// a crash.
+// The number of the program that a campaign's thread is working on, for a message about a crash
+// (verify/hunt/crash.h).
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,13 @@ namespace ferry::verify {
 
 inline constexpr std::uint64_t kNoProgram = ~std::uint64_t{0};
 
-// The calling thread's; kNoProgram: it is in none. A signal's handler may read it.
+// The number for the calling thread, or kNoProgram. A signal handler may read it.
 inline std::atomic<std::uint64_t>& program_at_work() {
   thread_local std::atomic<std::uint64_t> number{kNoProgram};
   return number;
 }
 
-// While it lives, the calling thread works on that program.
+// Sets the number for the calling thread while it lives.
 class AtWork {
  public:
   explicit AtWork(std::uint64_t number) { program_at_work() = number; }

@@ -15,7 +15,7 @@
 namespace ferry::verify {
 namespace {
 
-// One program in 32 is looked at more closely, of the pipelines (15, 31, ...) as of the others.
+// Chooses one program in 32 for a closer look, and one pipeline (15, 31, ...) in 32.
 bool is_looked_at_closely(std::uint64_t number) { return number % 32 == 0 || number % 512 == 15; }
 
 Mutant who_is_tried(const CampaignOptions& options, std::uint64_t number) {
@@ -24,8 +24,9 @@ Mutant who_is_tried(const CampaignOptions& options, std::uint64_t number) {
   return no_mutant(pipeline ? MutantPart::kPipeline : MutantPart::kOffload);
 }
 
-// Whether the program itself may free what another stream still reads: where it cannot go on, it
-// does not come to the wait for that. Orders would show it, and it is not held against the core.
+// Returns true if the program's own code may free a tensor that another stream still reads. After a
+// failure it does not reach its own wait for that stream. A random order of the device would show
+// this as a fault, but it is not a fault of the core.
 bool is_careless(const DrawnRun& drawn) {
   const Recipe& recipe = drawn.spec.trial.recipe;
   return !drawn.spec.scheduler && (drawn.failed || recipe.failure != StepFailure::kNone) &&
@@ -37,7 +38,7 @@ SchedulerDraws scheduler_draws(const CampaignOptions& options) {
   return {.usual = options.usual, .sizes = options.sizes};
 }
 
-// Tries program `number` of the campaign in every way, until `late` returns true.
+// Tries program `number` with all combinations of answers, until `late` returns true.
 DrawnRun try_every_way(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
                        const std::function<bool()>& late) {
   Draws draws(options.seed, number);
@@ -46,7 +47,7 @@ DrawnRun try_every_way(const CampaignOptions& options, std::uint64_t number, Cov
                    ? draw_spec(*options.scheduler, number, draws, scheduler_draws(options))
                    : draw_spec(*options.core, who_is_tried(options, number), draws, options.sizes);
   drawn.spec.trial.recipe.failure =
-      StepFailure::kNone;  // else no answer but failures may be unusual
+      StepFailure::kNone;  // a failing program may have unusual failures only
   drawn.runs = 0;
   OperationCount count(coverage);
   choices::Enumeration all(
@@ -108,7 +109,7 @@ bool Deadline::is_late() const {
 
 std::uint64_t block_size(const CampaignOptions& options) {
   constexpr std::uint64_t kBlock = 16;
-  return options.deviations || options.orders ? 1 : kBlock;  // a program's ways are as long
+  return options.deviations || options.orders ? 1 : kBlock;  // one program takes as long as a block
 }
 
 std::uint64_t end_of(const CampaignOptions& options) {
@@ -124,7 +125,8 @@ TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline,
         try_number(options, number, tried.coverage, [&deadline] { return deadline.is_late(); });
     tried.coverage.add(drawn);
     if (!drawn.verdict) continue;
-    // A user who stopped gets the program as it is; its replay line makes it smaller another time.
+    // If the user stopped the campaign, the program is not shrunk. Its replay line shrinks it
+    // later.
     const bool stopped = options.stop && options.stop();
     tried.failure =
         Failure{number, stopped ? std::move(drawn.spec) : shrink_spec(drawn.spec, *drawn.verdict),

@@ -1,8 +1,8 @@
-// A campaign tries many programs, on one thread or several, until an oracle objects to one.
+// A campaign runs many random programs, on one or more threads, until an oracle objects to one.
 //
-// Program number i of a seed is the same whatever the number of threads. Where a number of programs
-// is given, the failure that is reported is the one with the lowest number, so it is the same, too,
-// and what is counted are the programs up to it (ledger.h).
+// The result does not depend on the number of threads. Program number i of a seed is always the
+// same. If CampaignOptions::programs is set, the campaign reports the failing program with the
+// lowest number, and counts only the programs up to it (ledger.h).
 #pragma once
 
 #include <chrono>
@@ -19,25 +19,26 @@ namespace ferry::verify {
 
 struct CampaignOptions {
   std::uint64_t seed = 0;
-  std::int64_t programs = 0;  // at most; 0: no bound
-  double seconds = 0;         // likewise
+  std::int64_t programs = 0;  // the maximum; 0: no limit
+  double seconds = 0;         // the maximum; 0: no limit
   int jobs = 1;
   Sizes sizes = Sizes::kMixed;  // small programs have no pipelines
-  // None: each program runs once, and its choices are drawn. Otherwise it runs in every way with at
-  // most so many answers that are not the usual ones.
+  // Without a value, each program runs once, with random answers to its choices. With a value, each
+  // program runs in all ways that have at most this many unusual answers.
   std::optional<std::uint64_t> deviations;
-  // If there is a number, each program is a pipeline of few turns. It runs in every order of them,
-  // once for those that are alike, and at most so often (every_order.h).
+  // With a value, each program is a small pipeline. It runs once for each class of equivalent
+  // orders of its turns, and at most this many times (every_order.h).
   std::optional<std::uint64_t> orders;
-  const CoreTrials* core = nullptr;  // tries the core; null: a scheduler is tried
-  std::optional<Mutant> canary;      // is tried in the core's stead: what must be found is found
-  // Is tried where it is not null; it outlives the campaign. `usual`: no answers are drawn for it.
+  const CoreTrials* core = nullptr;  // runs the core; null: a scheduler is tried
+  std::optional<Mutant> canary;      // runs instead of the core, to prove that a campaign can fail
+  // If not null, this scheduler is tried instead of the core. It must outlive the campaign. With
+  // `usual`, all answers for it are the usual ones.
   const HuntedScheduler* scheduler = nullptr;
   bool usual = false;
-  // Is asked between programs, on every thread; true ends the campaign, as time does.
+  // Called between programs, on every thread. If it returns true, the campaign ends.
   std::function<bool()> stop;
-  Settled from;  // what was tried before: it goes on from there
-  // Are called on the calling thread: now and then, and when all is over.
+  Settled from;  // programs that an earlier campaign tried; this one continues after them
+  // Called on the thread of run_campaign: `progress` about every 200 ms, `ended` once at the end.
   std::function<void(const Ledger& ledger, double seconds)> progress;
   std::function<void(const Ledger& ledger)> ended;
 };
@@ -48,11 +49,13 @@ struct Campaign {
   std::optional<Failure> failure;
 };
 
-// Tries the scheduler, or the offload core; then every 16th program tries a pipeline.
+// Tries options.scheduler on random steps. If it is null, tries the offload core, and a pipeline in
+// every 16th program.
 Campaign run_campaign(const CampaignOptions& options);
 
-// Its parts, for campaigns of several processes. A campaign's start, and whether its time is over
-// or it was stopped.
+// The rest of this file is for campaigns that run in several processes.
+//
+// Measures the time since the start of a campaign, and says if it should end now.
 class Deadline {
  public:
   explicit Deadline(const CampaignOptions& options) : options_(options) {}
@@ -65,16 +68,16 @@ class Deadline {
   const Clock::time_point start_ = Clock::now();
 };
 
-// The numbers of the campaign.
+// The number of programs that a thread takes at once, and the first number that is not tried.
 std::uint64_t block_size(const CampaignOptions& options);
 std::uint64_t end_of(const CampaignOptions& options);
 
-// Tries program `number` of the campaign; some are looked at more closely when nobody objects.
-// `watch` is told of its first run's operations.
+// Tries program `number` of the campaign, and looks closer at some programs that pass. `watch` gets
+// the operations of the program's first run.
 DrawnRun try_program(const CampaignOptions& options, std::uint64_t number, Coverage& coverage,
                      StreamOpConsumer* watch = nullptr);
 
-// The programs of a block, until one fails, which is made smaller at once, or time is over.
+// Tries the programs of a block until one fails or the time is over. The failing program is shrunk.
 TriedBlock try_block(const CampaignOptions& options, const Deadline& deadline,
                      const ProgramRange& block);
 

@@ -25,7 +25,7 @@ std::optional<Verdict> look(const RunSpec& spec, Coverage& coverage) {
   try_spec(spec, &first);
   try_spec(spec, &again);
   if (first.digest.value() != again.value()) {
-    return Verdict{Oracle::kDeterminism, "run again, it issues other operations"};
+    return Verdict{Oracle::kDeterminism, "the same run, made again, issues other operations"};
   }
   if (spec.core) {
     if (auto wrong = spec.core->try_parts(again.value())) return wrong;

@@ -1,6 +1,9 @@
-// A closer look at some runs to which no oracle objects. Made again, a run must issue the same
-// operations; in drawn orders of the device, every access must see the same values; and parts of
-// the core, where it is the core that is tried, are put through what no program does to them.
+// More checks for some of the runs to which no oracle objects:
+//
+// * The same run is made again, and must issue the same operations.
+// * The device executes the recorded operations in random orders, and every access must see the
+//   same values.
+// * If the core is tried, parts of it are also used in ways that no training step uses them.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +15,11 @@
 
 namespace ferry::verify {
 
-// Makes the run twice. Adds the orders that were tried to the coverage.
+// Makes the run twice. Adds the orders that it tried to `coverage`.
 std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage);
 
-// Tries a random order of the recording and one of PCT's. Happens-before found no race in it.
+// Tries two orders of the recording: a random one and one of PCT (sim/choices/strategies.h). The
+// recording must have no race that happens-before finds.
 std::optional<Verdict> try_orders(const explore::Recording& recording, std::uint64_t seed,
                                   Coverage& coverage);
 

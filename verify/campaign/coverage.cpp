@@ -48,7 +48,7 @@ void add_recipe(const Recipe& recipe, Features& features) {
     return layer.opens > 0 && is_reentrant(layer.segment);
   };
   features.has("reentrant segment", any(reentrant) && recipe.derivatives == 1);
-  features.has("segment of operators that run again", bit(kSpanBit));
+  features.has("segment as spans of operators", bit(kSpanBit));
   for (int extra = 1; extra < kExtras; ++extra) {
     const auto found = static_cast<Extra>(extra);
     features.has(name(found), any([found](const Layer& layer) { return layer.extra == found; }));
@@ -86,7 +86,7 @@ void add_pipeline(const PipelineTrial& trial, Features& features) {
       "writes in place in a pipeline",
       std::ranges::any_of(trial.layers, [](const NetLayer& layer) { return layer.writes; }));
   features.has("two values with gradients", trial.passenger && trial.carried >= 0);
-  features.has("declarations that do not fit", trial.stray != Stray::kNothing);
+  features.has("wrong declarations of skip tensors", trial.stray != Stray::kNothing);
 }
 
 }  // namespace

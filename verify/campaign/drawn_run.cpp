@@ -7,16 +7,16 @@
 namespace ferry::verify {
 namespace {
 
-// About how many turns the workers of a drawn pipeline take.
+// Approximate number of turns that the workers of a random pipeline take.
 constexpr std::uint64_t kTurns = 64;
 
-// Whether other answers than failures may be drawn. Where a program's own calls fail, the results
-// that are compared depend on the usual order of nodes.
+// Returns true if answers other than failures may be random. If the program's own calls fail, the
+// compared results depend on the usual order of nodes.
 bool may_choose(const RunSpec& spec) {
   return spec.is_pipeline() || spec.trial.recipe.failure == StepFailure::kNone;
 }
 
-// Tries the spec with answers that are drawn, and keeps those that were not the usual ones.
+// Tries the spec with random answers, and records the unusual ones in it.
 void draw_answers(DrawnRun& drawn, Draws& draws, bool may_choose, bool may_fail,
                   StreamOpConsumer* watch) {
   RunSpec& spec = drawn.spec;
@@ -28,7 +28,7 @@ void draw_answers(DrawnRun& drawn, Draws& draws, bool may_choose, bool may_fail,
   choices::Choices* choices = nullptr;
   if (chooses) choices = &random;
   if (chooses && spec.is_pipeline() && draws.one_in(2)) choices = &pct;
-  // Early calls as often as late ones, whatever the program's size.
+  // Early calls must fail as often as late ones, whatever the size of the program.
   const int calls = 1 << draws.in(3, 10);
   choices::OneFailure failing(static_cast<std::uint64_t>(draws.in(0, calls)), choices);
   if (fails) choices = &failing;

@@ -1,4 +1,7 @@
-// Runs that are drawn: a seed and a number give a run spec, which is tried at once.
+// Random runs: a seed and a number give a run spec (run_spec.h), which is tried at once.
+//
+// Equal seeds and numbers give equal runs. The spec records the random answers, so that it can be
+// replayed and shrunk.
 #pragma once
 
 #include <array>
@@ -14,35 +17,35 @@ struct DrawnRun {
   RunSpec spec;
   std::optional<Verdict> verdict;
   std::array<std::uint64_t, choices::kChoicePoints> asked{};
-  bool chosen = false;       // other answers than failures were drawn
+  bool chosen = false;       // some answers other than failures were random
   bool failed = false;       // a call or an allocation failed
-  std::int64_t runs = 1;     // more where every way, or order, was tried
-  std::int64_t classes = 0;  // of orders, where each was tried
-  bool cut_off = false;      // not every one was tried
+  std::int64_t runs = 1;     // more than 1 if all ways or orders were tried
+  std::int64_t classes = 0;  // classes of equivalent orders, if all orders were tried
+  bool cut_off = false;      // some ways or orders were not tried
 };
 
-// Draws a trial. The spec has no deviations.
+// Makes a random trial. The spec has no deviations.
 RunSpec draw_spec(const CoreTrials& core, const Mutant& mutant, Draws& draws,
                   Sizes sizes = Sizes::kMixed);
 
-// Draws a spec and tries it. In half of the runs the choices are drawn as well, and in some a call
-// or an allocation fails: the spec then has the answers that were drawn.
+// Makes a random spec and tries it. In half of the runs the answers to choices are random, and in
+// one run of six a call or an allocation fails. The spec then records these answers.
 DrawnRun try_drawn(const CoreTrials& core, const Mutant& mutant, std::uint64_t seed,
                    std::uint64_t number, StreamOpConsumer* watch = nullptr,
                    Sizes sizes = Sizes::kMixed);
 
-// What is drawn for a scheduler beside the random step.
+// Says what is random for a scheduler, apart from the training step.
 struct SchedulerDraws {
-  bool usual = false;  // nothing: the usual answers, and segments as the program says
+  bool usual = false;  // nothing: the answers are the usual ones, and no plan changes the segments
   Sizes sizes = Sizes::kMixed;
 };
 
-// Draws a spec with a random step for a scheduler, and the plan of its segments. It has no
+// Makes a spec with a random step for a scheduler, and a random plan of its segments. It has no
 // deviations.
 RunSpec draw_spec(const HuntedScheduler& scheduler, std::uint64_t number, Draws& draws,
                   const SchedulerDraws& what);
-// Draws a spec and tries it, with answers drawn as for the core. A call or an allocation fails for
-// a scheduler that survives failures.
+// Makes a random spec and tries it, with random answers as for the core. A call or an allocation
+// may fail only if the scheduler declares `survives_failures`.
 DrawnRun try_drawn(const HuntedScheduler& scheduler, std::uint64_t seed, std::uint64_t number,
                    const SchedulerDraws& what = {}, StreamOpConsumer* watch = nullptr);
 

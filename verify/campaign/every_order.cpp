@@ -9,7 +9,7 @@
 namespace ferry::verify {
 namespace {
 
-// Shows each operation to both.
+// Passes each operation to both consumers.
 class Both final : public StreamOpConsumer {
  public:
   Both(StreamOpConsumer& first, StreamOpConsumer* second) : first_(first), second_(second) {}

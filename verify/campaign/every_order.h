@@ -1,5 +1,6 @@
-// Every order of a pipeline's turns (of its workers, and of the engine's threads in backward), one
-// run for each class of orders that are alike (sim/choices/turn_orders.h).
+// Runs a pipeline in every order of its turns. A turn belongs to a worker or, in backward, to a
+// thread of the engine. Equivalent orders form a class, and one order of each class runs
+// (sim/choices/turn_orders.h).
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,11 @@
 
 namespace ferry::verify {
 
-// The spec's pipeline with as few turns as show it: one step and one backward, of two micro-batches
-// or, where stages are interleaved, one for each device.
+// Returns the spec with as few turns as possible: one step, one backward and two micro-batches, or
+// one micro-batch for each device if the stages are interleaved.
 RunSpec in_few_turns(RunSpec spec);
 
-// Tries the spec in at most `most` runs, until an oracle objects or `late` returns true.
+// Tries the spec in at most `most` runs. It stops when an oracle objects or `late` returns true.
 DrawnRun try_every_order(RunSpec spec, std::uint64_t most, StreamOpConsumer* watch,
                          const std::function<bool()>& late);
 

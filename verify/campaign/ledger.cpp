@@ -7,7 +7,8 @@ namespace ferry::verify {
 
 namespace {
 
-// Time may have ended it before its end, or before all ways through a program.
+// Returns false if a program failed, or if the time ended before all programs, or all ways of a
+// program, were tried.
 bool is_whole(const TriedBlock& tried) {
   const auto programs = static_cast<std::uint64_t>(tried.coverage.programs);
   return !tried.failure && tried.coverage.cut_off == 0 &&
@@ -44,7 +45,7 @@ void Ledger::give(TriedBlock tried) {
   if (failure && (!failure_ || failure->number < failure_->number)) {
     failure_ = std::move(tried.failure);
   }
-  // Those that follow what is settled without a gap.
+  // Settles the blocks that follow settled_.end without a gap.
   for (auto found = waiting_.begin();
        found != waiting_.end() && found->first == settled_.end && found->second.whole;
        found = waiting_.erase(found)) {

@@ -1,10 +1,9 @@
-// Who tries which programs of a campaign: blocks of numbers are taken, in order, and given back
-// tried.
+// The ledger distributes the programs of a campaign in blocks of numbers. Threads of this process,
+// or other processes, take blocks in order and give them back after they tried them.
 //
-// The threads of this process take them, and so may other processes. What the campaign says does
-// not depend on how many there were: where a program fails, no block beyond it is begun, those
-// before it are waited for, and those beyond it that were tried do not count. So the counts are
-// those of the programs up to the first that fails, it included.
+// The result does not depend on how many threads there are. When a program fails, no later block is
+// started, earlier blocks are waited for, and later blocks that were already tried do not count. So
+// the counts include exactly the programs up to the first one that fails.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,7 @@ struct Failure {
   Verdict verdict;
 };
 
-// From `first` on, before `end`.
+// The numbers from `first` to `end`, without `end`.
 struct ProgramRange {
   std::uint64_t first = 0;
   std::uint64_t end = 0;
@@ -33,40 +32,40 @@ struct ProgramRange {
 
 struct TriedBlock {
   ProgramRange block;
-  Coverage coverage;  // up to its failure, or to where time ended it
+  Coverage coverage;  // of the programs until the failure or the end of time
   std::optional<Failure> failure;
 };
 
-// All programs before `end` were tried, and none failed.
+// States that all programs before `end` were tried and none failed.
 struct Settled {
   std::uint64_t end = 0;
   Coverage coverage;
 };
 
-// Any number of threads may call it.
+// Thread-safe.
 class Ledger {
  public:
-  // Of the numbers before `end`, in blocks of so many, until `late`.
+  // Distributes the numbers before `end` in blocks of `block_size`, until `late` returns true.
   Ledger(std::uint64_t end, std::uint64_t block_size, std::function<bool()> late,
          Settled from = {});
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  std::optional<ProgramRange> take();  // none: there is no more
+  std::optional<ProgramRange> take();  // returns nothing if no block is left
   void give(TriedBlock tried);
 
-  bool is_waiting() const;     // for a block that counts
-  std::int64_t tried() const;  // programs, as far as they were told
-  // What counts.
+  bool is_waiting() const;     // true if a block that counts is not given back yet
+  std::int64_t tried() const;  // all programs that were given back
+  // The sum over the blocks that count.
   Coverage coverage() const;
-  // From where a campaign that ends now can go on.
+  // The state from which a campaign that ends now can continue.
   Settled settled() const;
   const std::optional<Failure>& failure() const { return failure_; }
 
  private:
   struct Waiting {
     std::uint64_t end = 0;
-    bool whole = false;  // and no failure in it
+    bool whole = false;  // all of its programs were tried and none failed
     Coverage coverage;
   };
 
@@ -77,8 +76,8 @@ class Ledger {
   const std::function<bool()> late_;
   mutable std::mutex mutex_;
   std::uint64_t next_;
-  std::set<std::uint64_t> out_;               // the first numbers of blocks that were taken
-  std::map<std::uint64_t, Waiting> waiting_;  // tried after what is settled, by first numbers
+  std::set<std::uint64_t> out_;               // first numbers of the blocks that threads have taken
+  std::map<std::uint64_t, Waiting> waiting_;  // blocks tried after settled_.end, by first number
   Settled settled_;
   std::int64_t tried_;
   std::optional<Failure> failure_;

@@ -23,7 +23,7 @@ std::string one_word(std::string_view name) {
   for (std::size_t i = 0; i < name.size(); ++i) {
     if (name[i] == ':') {
       word.push_back('.');
-      ++i;  // and the space after it
+      ++i;  // skip the space after the colon
     } else {
       word.push_back(name[i] == ' ' ? '-' : name[i]);
     }
@@ -36,7 +36,7 @@ Number number_of(std::string_view text) {
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) {
-    refuse(std::string("'").append(text).append("' is no number"));
+    refuse(std::string("'").append(text).append("' is not a number"));
   }
   return number;
 }
@@ -102,12 +102,12 @@ std::string to_line(const RunSpec& spec) {
 
 RunSpec parse_line(std::string_view line, const Known& known) {
   const auto parts = split(line, kBetween);
-  if (parts.size() < 2 || parts.size() > 3) refuse("it has not two or three parts");
+  if (parts.size() < 2 || parts.size() > 3) refuse("it does not have two or three parts");
   RunSpec spec;
   if (known.find) spec.scheduler = known.find(parts[0]);
   if (!spec.scheduler) {
     const auto mutant = known.core ? find_mutant(parts[0]) : std::nullopt;
-    if (!mutant) refuse(std::string("nobody here is called '").append(parts[0]).append("'"));
+    if (!mutant) refuse(std::string("unknown name '").append(parts[0]).append("'"));
     spec.mutant = *mutant;
     spec.core = known.core;
   }

@@ -22,7 +22,7 @@ std::optional<Verdict> try_spec(const RunSpec& spec, choices::Choices* choices,
                          conditions);
   });
 } catch (const std::exception& error) {
-  // The program catches what its own calls throw, so this comes from elsewhere.
+  // The simulated program catches what its own calls throw, so this exception comes from elsewhere.
   return Verdict{Oracle::kException, error.what()};
 }
 

@@ -1,6 +1,7 @@
-// A run spec: everything that one run of the verifier depends on. It names who is tried, on which
-// trial, and the answers to all that CUDA and PyTorch leave open. Equal specs give equal verdicts,
-// so a spec is what is shrunk (shrink_spec.h), written down (replay_line.h) and replayed.
+// A run spec has everything that one run of the verifier depends on: the core, mutant or scheduler
+// that is tried, the trial, and the answers to all that CUDA and PyTorch leave open. Equal specs
+// give equal verdicts. So a spec can be shrunk (shrink_spec.h), written down (replay_line.h) and
+// replayed.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +21,25 @@ namespace ferry::verify {
 
 struct RunSpec;
 
-// Tries Ferry's core, or a mutant of it, on trials. A hunt of another scheduler has none of these,
-// and links no core.
+// Runs Ferry's core, or a mutant of it. It is an interface, so that a hunt of another scheduler
+// does not link the core.
 class CoreTrials {
  public:
   virtual ~CoreTrials() = default;
   // Makes the run of a spec that has no scheduler.
   virtual std::optional<Verdict> try_spec(const RunSpec& spec,
                                           const Conditions& conditions) const = 0;
-  // Puts parts of the core through what no program does to them; the number draws what.
+  // Uses parts of the core in ways that no training step does. The number selects how.
   virtual std::optional<Verdict> try_parts(std::uint64_t number) const = 0;
 };
 
 struct RunSpec {
-  Mutant mutant = no_mutant();       // its part says which of the two trials is meant
-  const CoreTrials* core = nullptr;  // runs the mutant; not owned, null where there is a scheduler
-  // If not null, it runs in the core's stead: what the spec does not own. Of the trial it has the
-  // random step and the plan, and no options.
+  Mutant mutant = no_mutant();       // its part selects `trial` or `pipeline`
+  const CoreTrials* core = nullptr;  // runs the mutant; not owned; null if there is a scheduler
+  // Runs instead of the core if it is not null; not owned. It uses the recipe and the plan of
+  // `trial`, and none of its options.
   const HuntedScheduler* scheduler = nullptr;
-  std::uint64_t number = 0;  // of the scheduler's own program, if it has programs of its own
+  std::uint64_t number = 0;  // of the program, if the scheduler has its own programs
   Trial trial;
   PipelineTrial pipeline;
   std::vector<choices::Deviation> deviations;
@@ -46,12 +47,13 @@ struct RunSpec {
   bool is_pipeline() const { return mutant.part == MutantPart::kPipeline; }
 };
 
-// The same run, whose recipe says no more than what its scheduler is given of it.
+// Returns the same run, without the parts of the recipe that the scheduler is not made for.
 RunSpec limited(RunSpec spec);
 
 // Makes the run and returns the verdict of the first oracle that objects.
 std::optional<Verdict> try_spec(const RunSpec& spec, StreamOpConsumer* watch = nullptr);
-// Makes the run with these choices in place of the spec's deviations; null: with the usual answers.
+// Makes the run with these choices instead of the spec's deviations. Null: all answers are the
+// usual ones.
 std::optional<Verdict> try_spec(const RunSpec& spec, choices::Choices* choices,
                                 StreamOpConsumer* watch);
 

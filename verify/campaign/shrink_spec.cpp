@@ -1,4 +1,4 @@
-// Takes away what the failure does not need: unusual answers, parts of the program, deviations.
+// Removes what the failure does not need: unusual answers, parts of the program, single deviations.
 #include "verify/campaign/shrink_spec.h"
 
 #include <optional>
@@ -79,7 +79,7 @@ class Shrinker {
     });
   }
 
-  // A smaller program asks its questions in other places, so it may fail with other answers alone.
+  // A smaller program asks its questions at other places, so it may need other answers to fail.
   bool objects_to_others(const RunSpec& candidate) {
     const bool others = best_.deviations.size() > (failure_ ? 1u : 0u);
     for (std::uint64_t i = 0; i < 4 && !best_.deviations.empty() && runs_-- > 0; ++i) {
@@ -96,9 +96,9 @@ class Shrinker {
 
   RunSpec best_;
   std::optional<std::uint64_t>
-      failure_;  // which call failed in the last run that an oracle objected to
+      failure_;  // the failing call in the last run that an oracle objected to
   const Oracle oracle_;
-  const bool looks_closer_;  // only a closer look objects
+  const bool looks_closer_;  // only a closer look finds this failure
   int runs_;
 };
 

@@ -1,5 +1,5 @@
-// Threads that do the same until each has nothing more to do, while the calling thread looks after
-// something else.
+// Runs the same function on several threads. Meanwhile the calling thread can do other work and ask
+// if all have ended.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace ferry::verify {
 
 class Threads {
  public:
-  // `body` ends early where `failed` is true: another thread threw.
+  // Called once on each thread. It should end early if `failed` is true: another thread threw.
   using Body = std::function<void(const std::atomic<bool>& failed)>;
 
   Threads(int count, Body body) : body_(std::move(body)), working_(std::max(count, 1)) {
@@ -30,7 +30,8 @@ class Threads {
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  // Whether all ended, within so long. Throws what one of them threw.
+  // Waits for at most `pause`. Returns true if all threads ended, and rethrows what one of them
+  // threw.
   bool ended_within(std::chrono::milliseconds pause) {
     std::unique_lock lock(mutex_);
     const bool ended = ended_.wait_for(lock, pause, [this] { return working_ == 0; });

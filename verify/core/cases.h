@@ -1,4 +1,5 @@
-// Cases for mutants that random programs cannot tell from the core, by the mutant's name.
+// Special cases for mutants that no random program can show, by the mutant's name. Each case uses
+// the core directly, with the rules of the mutant.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,7 @@
 
 namespace ferry::verify {
 
-// A test of something that programs do not show. It returns true where the core does it right.
+// Tests something that programs do not show. Returns true if the core, with this mutant, is right.
 using MutantCase = std::function<bool(const Mutant&)>;
 
 inline MutantCase case_of_rules(bool (*holds)(Rules)) {
@@ -19,10 +20,10 @@ inline MutantCase case_of_rules(bool (*holds)(Rules)) {
 
 std::map<std::string, MutantCase> offload_cases();
 
-// Null: it has none.
+// Returns null if the mutant has no special case.
 const MutantCase* own_case(const Mutant& mutant);
-// Returns the unit test that catches the mutant (tested_mutants.h). Empty where random programs, or
-// a case of its own, do.
+// Returns the unit test that catches the mutant (tested_mutants.h). Empty if random programs or a
+// special case catch it.
 std::string_view unit_test(const Mutant& mutant);
 
 }  // namespace ferry::verify

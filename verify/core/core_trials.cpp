@@ -10,7 +10,7 @@
 namespace ferry::verify {
 namespace {
 
-constexpr int kBends = 4;  // judged at a time
+constexpr int kBends = 4;  // random mutants that one call judges
 
 class Trials final : public CoreTrials {
  public:

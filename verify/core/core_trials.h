@@ -1,5 +1,5 @@
-// Ferry's core on trial, for the campaigns that try it: programs (try_core.h), pipelines
-// (try_pipeline.h), and parts of it by hand.
+// Runs Ferry's core for campaigns: on programs (try_core.h), on pipelines (try_pipeline.h), and in
+// parts by hand (try_saves.h, try_exempt.h, bends.h).
 #pragma once
 
 #include "verify/campaign/run_spec.h"

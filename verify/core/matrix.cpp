@@ -15,15 +15,16 @@
 namespace ferry::verify {
 namespace {
 
-// Shrinking ends where no single change makes a program smaller: from several programs, one of the
-// ends is small. So many kills, of so many programs from the first one on.
+// Shrinking ends when no single change makes a program smaller, and that may be a large program. So
+// the smallest of several counterexamples is kept: at most kKills, from the kFurther programs after
+// the first one that was killed.
 constexpr int kKills = 5;
 constexpr std::int64_t kFurther = 60;
 
 void keep_smallest(const DrawnRun& drawn, MatrixRow& row) {
   const Report report = explain(shrink_spec(drawn.spec, *drawn.verdict));
   const auto& hazard = report.verdict->hazard;
-  // (Who else gets freed bytes shows in no schedule of this program.)
+  // No order of this program shows who gets freed bytes next, so a free under a use is not counted.
   const bool shows =
       hazard && check::is_race(hazard->kind) && hazard->kind != check::HazardKind::kFreeUnderUse;
   row.unconfirmed |= shows && !report.confirmed;
@@ -32,7 +33,7 @@ void keep_smallest(const DrawnRun& drawn, MatrixRow& row) {
   row.replay = to_line(report.spec);
 }
 
-// Returns none where it was stopped.
+// Returns nothing if it was stopped.
 std::optional<MatrixRow> try_out(const Mutant& mutant, const MatrixOptions& options) {
   MatrixRow row;
   row.mutant = mutant;

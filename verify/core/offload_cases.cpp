@@ -1,4 +1,4 @@
-// Tests what programs cannot write down: tensors of other devices.
+// Special cases for what programs cannot contain: tensors of another device.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,7 +16,7 @@
 namespace ferry::verify {
 namespace {
 
-// An autograd in which no backward ever runs: the case packs and unpacks outside of one.
+// An autograd in which no backward runs. The case packs and unpacks outside of any backward.
 class NoBackward {
  public:
   using Tensor = sim::Tensor;
@@ -42,7 +42,7 @@ sim::Tensor make_bytes(sim::Machine& machine, std::int64_t bytes) {
                           machine.new_version());
 }
 
-// True where the core does it right.
+// Returns true if the core is right.
 bool other_devices_tensors_stay(Rules rules) {
   sim::Machine here{sim::MachineOptions{}}, other{sim::MachineOptions{}};
   Offloader<sim::SimDevice, NoBackward> offloader(sim::SimDevice(here), NoBackward(), {}, rules);

@@ -1,8 +1,8 @@
-// Mutants that drawn programs do not tell from the core, each with the unit test that does.
+// Mutants that random programs cannot show, each with the unit test that kills it.
 //
-// A training step by itself never unpacks twice, outside of a backward or on another thread. The
-// tests under tests/shared use the core by hand and do. tests/verify/core holds this table to
-// what those tests show.
+// A training step never unpacks a tensor twice, outside of a backward, or on another thread. Tests
+// in tests/shared use the core by hand and do so. tests/verify/core checks that this table agrees
+// with those tests.
 #pragma once
 
 #include <array>

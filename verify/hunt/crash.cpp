@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<int, 5> kSignals = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
-// Plain memory, for a handler may not allocate.
+// Static memory: a signal handler must not allocate.
 std::array<char, 512> again_text{};
 std::array<struct sigaction, kSignals.size()> before{};
 
@@ -47,7 +47,7 @@ void tell(int signal) {
   if (const std::uint64_t number = program_at_work(); number != kNoProgram) {
     put("\nthe scheduler crashed in program ");
     put(number);
-    put("; an exception that leaves a destructor is such a crash\nagain    ");
+    put("; an exception that leaves a destructor is a crash, too\nagain    ");
     put(again_text.data());
     put(number);
     put("\n");

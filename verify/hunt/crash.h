@@ -1,15 +1,16 @@
-// Tells a crash of a hunted scheduler: the program in which it happened, and how to see it again.
-// An exception that leaves a destructor, as a call of the device that fails there throws one, ends
-// in std::terminate, which is no exception that a run could catch.
+// Reports a crash of a scheduler under test: in which program it happened, and how to repeat it.
+//
+// A scheduler crashes, for example, when a device call fails inside a destructor: an exception that
+// leaves a destructor calls std::terminate, and no run can catch that.
 #pragma once
 
 #include <string>
 
 namespace ferry::verify {
 
-// While it lives, a signal that ends the process (SIGABRT, SIGSEGV and their kind) writes "in
-// program N", and `again` with that number, to stderr first. One at a time; it restores what was
-// there.
+// While it lives, a signal that ends the process (SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL) first
+// writes "the scheduler crashed in program N", and `again` with this number, to stderr. The
+// destructor restores the earlier handlers. Only one may live at a time.
 class TellsCrashes {
  public:
   // again: "./mine --seed 4 --only "

@@ -1,9 +1,9 @@
-// Hunts a scheduler: random programs, every oracle watching, what an oracle objects to made small
-// and told on a screen.
+// A hunt tests a scheduler on random programs until an oracle objects. Then it shrinks the program
+// and reports the failure.
 //
-// Depends on the scheduler and the options alone, `seconds` aside: equal seeds find the same
-// program, on any number of threads. A scheduler is made anew for each run, on the thread that
-// runs it; schedulers that share something answer for it.
+// The result depends only on the scheduler and the options, unless `seconds` ends the hunt: equal
+// seeds find the same program on any number of threads. A new scheduler is made for each run, on
+// the thread of the run. Schedulers that share data must make it thread-safe themselves.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ namespace ferry::verify {
 
 struct HuntOptions {
   std::uint64_t seed = 0;
-  std::int64_t programs = 1000;  // at most; 0: no bound
-  double seconds = 0;            // likewise
-  int jobs = 1;                  // threads
-  bool small = false;            // programs of some 150 operations alone
-  bool usual = false;            // no answers are drawn: the usual ones, and no plans of segments
-  // Of each program every run with at most so many answers that are not the usual ones.
+  std::int64_t programs = 1000;  // the maximum; 0: no limit
+  double seconds = 0;            // the maximum; 0: no limit
+  int jobs = 1;                  // number of threads
+  bool small = false;            // only programs of about 150 operations
+  bool usual = false;            // no random answers and no random plans of segments
+  // With a value, each program runs in all ways that have at most this many unusual answers.
   std::optional<std::uint64_t> every_way = {};
-  std::optional<std::uint64_t> only = {};  // the program of this number alone
-  // Is asked between programs, on every thread; true ends the hunt, as time does.
+  std::optional<std::uint64_t> only = {};  // run only this program
+  // Called between programs, on every thread. If it returns true, the hunt ends.
   std::function<bool()> stop = nullptr;
 };
 
@@ -40,13 +40,13 @@ struct Hunt {
   std::optional<Report> report;  // none: no oracle objects
 };
 
-// `again`: what a report says before the line that replays it, as a command.
-// Throws std::invalid_argument for a scheduler without a name that replay lines can have.
+// `again` is the command that a report prints before its replay line. Throws std::invalid_argument
+// if the scheduler's name cannot stand in a replay line.
 Hunt hunt(const HuntedScheduler& scheduler, const HuntOptions& options = {},
           std::string_view again = "ferry::verify::replay:");
 
-// Makes the run of a line that a report ended with. Throws InputError where it is no such line, or
-// is of none of these.
+// Repeats the run of a report's last line. Throws InputError if the line is malformed, or if none
+// of the schedulers has its name.
 Report replay(const std::vector<HuntedScheduler>& schedulers, std::string_view line,
               std::string_view again = "ferry::verify::replay:");
 

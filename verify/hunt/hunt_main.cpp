@@ -45,7 +45,7 @@ struct Arguments {
 };
 
 constexpr const char* kFooter = R"(
-Exit code 0: no oracle objects. 1: one does, and the report says to what. 2: the command line.)";
+Exit code 0: no oracle objects. 1: an oracle objects, see the report. 2: wrong command line.)";
 
 template <class Whole>
 CLI::Validator whole(Whole least, Whole most = std::numeric_limits<Whole>::max()) {
@@ -59,39 +59,42 @@ void add_options(CLI::App& app, Arguments& arguments, const std::vector<std::str
   HuntOptions& options = arguments.options;
   app.footer(kFooter);
   app.add_option("names", arguments.names,
-                 "Which schedulers; else all: " + CLI::detail::join(names, ", "));
+                 "Schedulers to test (default: all): " + CLI::detail::join(names, ", "));
   app.add_option("--programs", options.programs,
-                 "So many, at most (1000, or no bound with --seconds)")
+                 "Maximum number of programs (default: 1000, or no limit with --seconds)")
       ->check(whole<std::int64_t>(1));
-  app.add_option("--seconds", options.seconds, "For so long, at most")->check(above_zero());
-  app.add_option("--seed", options.seed, "Of the programs; else a new one every time")
+  app.add_option("--seconds", options.seconds, "Maximum time in seconds")->check(above_zero());
+  app.add_option("--seed", options.seed,
+                 "Seed of the random programs (default: a new one each time)")
       ->check(whole<std::uint64_t>(0));
   app.add_option("--jobs", options.jobs, "Threads")->check(whole(1, 1024));
-  app.add_flag("--small", options.small, "Small programs alone, of some 150 operations each");
-  app.add_flag("--usual", options.usual, "What CUDA and PyTorch leave open goes the usual way");
+  app.add_flag("--small", options.small, "Only small programs, of about 150 operations each");
+  app.add_flag("--usual", options.usual, "No unusual answers to what CUDA and PyTorch leave open");
   app.add_option("--every-way", options.every_way,
-                 "Of each program every run with at most so many unusual answers")
+                 "Run each program in all ways with at most this many unusual answers")
       ->check(whole<std::uint64_t>(0, 8));
-  app.add_option("--only", options.only, "The program of this number alone")
+  app.add_option("--only", options.only, "Run only the program with this number")
       ->check(whole<std::uint64_t>(0));
-  app.add_option("--without", arguments.without, "Features that programs do not have, by commas")
+  app.add_option("--without", arguments.without,
+                 "Features to leave out of the programs, separated by commas")
       ->delimiter(',');
   app.add_flag("--failures", arguments.failures,
-               "Calls of the device and allocations fail: the cause must reach the caller, and "
-               "nothing be left");
-  CLI::Option* line = app.add_option("--replay", arguments.line, "What a report's last line says");
+               "Device calls and allocations may fail: the caller must get the cause, and "
+               "nothing may be left");
+  CLI::Option* line =
+      app.add_option("--replay", arguments.line, "Repeat the run of a report's last line");
   app.add_option(
          "--hazard", arguments.hazard,
-         "The failure as a file, for `ferry check`: what was done with streams, and an order "
-         "that shows it")
+         "Write the failure to a file for `ferry check`: its stream log, and an order of the "
+         "device that shows it")
       ->type_name("FILE");
-  app.add_flag("--features", arguments.list, "Lists the features that --without knows");
+  app.add_flag("--features", arguments.list, "List the features for --without");
   for (const char* other : {"--programs", "--seconds", "--seed", "--every-way", "--only"}) {
     line->excludes(app.get_option(other));
   }
 }
 
-// `program name --seed S --only N`, in which this hunt's options say what is drawn.
+// Returns `program name --seed S --only `, with all options of this hunt that change the programs.
 std::string again_from(const std::string& program, const HuntedScheduler& scheduler,
                        const Arguments& arguments) {
   std::string text = program + " " + scheduler.name;
@@ -107,7 +110,7 @@ std::string again_from(const std::string& program, const HuntedScheduler& schedu
   return text + " --only ";
 }
 
-// Those of offloading: a checkpoint's steps are Ferry's.
+// Counts the steps of offloading. Those of checkpoints belong to Ferry, not to the scheduler.
 std::int64_t own_steps(const Coverage& covered) {
   std::int64_t sum = 0;
   for (std::size_t step = 1; step < kOffloadSteps; ++step) sum += covered.steps[step];
@@ -169,7 +172,7 @@ void print_features() {
   }
 }
 
-// Those that were named, in the order of the names, as the command line has them.
+// Returns the schedulers named on the command line, in this order, with its options applied.
 std::vector<HuntedScheduler> chosen(const std::vector<HuntedScheduler>& schedulers,
                                     const std::vector<std::string>& names,
                                     const Arguments& arguments) {
@@ -204,8 +207,9 @@ int run(const std::string& program, const std::vector<HuntedScheduler>& schedule
     if (report.verdict) write_hazard(report, arguments);
     return report.verdict ? kObjected : kClean;
   }
-  std::cout << "seed " << arguments.options.seed << "\n" << std::flush;  // first, whatever happens
-  listen_for_stop_signal("\nstopping; once more to stop at once\n");
+  // Printed first, so that a crash can be repeated.
+  std::cout << "seed " << arguments.options.seed << "\n" << std::flush;
+  listen_for_stop_signal("\nstopping; press again to stop at once\n");
   int worst = kClean;
   for (const HuntedScheduler& each : chosen(schedulers, names, arguments)) {
     worst = std::max<int>(worst, hunt_one(program, each, arguments));
@@ -222,7 +226,7 @@ int hunt_main(int argc, char** argv, const std::vector<HuntedScheduler>& schedul
   for (const HuntedScheduler& each : schedulers) names.push_back(each.name);
   Arguments arguments;
   arguments.options.jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  CLI::App app("Tries schedulers of saved tensors on random programs, every oracle watching");
+  CLI::App app("Tests schedulers of saved tensors on random programs, with independent oracles");
   add_options(app, arguments, names);
   try {
     app.parse(argc, argv);

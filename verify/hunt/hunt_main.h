@@ -1,4 +1,5 @@
-// The program that hunts: what a user's main() returns.
+// The command-line program that tests a user's schedulers. It reads the command line, runs a hunt
+// for each scheduler (hunt.h), and prints the reports. The user's main() calls hunt_main().
 #pragma once
 
 #include <vector>
@@ -7,9 +8,9 @@
 
 namespace ferry::verify {
 
-// Hunts the schedulers that the command line names, or all, one after the other, and prints what
-// came of it; `--help` lists the options. Returns the exit code: 0, no oracle objects; 1, one does;
-// 2, the command line is wrong.
+// Tests the schedulers that the command line names, or all of them, one after the other, and prints
+// the results. `--help` lists the options. Returns the exit code: 0 if no oracle objects, 1 if one
+// does, 2 if the command line is wrong.
 int hunt_main(int argc, char** argv, const std::vector<HuntedScheduler>& schedulers);
 
 }  // namespace ferry::verify

@@ -55,29 +55,28 @@ void of_recipe(Trial& trial) {
 void without_plan(Trial& trial) { trial.plan = nullptr; }
 
 constexpr std::array<FeatureInfo, kFeatures> kInfo = {{
-    {"late-writes", "a saved tensor is written in place before its backward: an error",
+    {"late-writes", "a saved tensor is written in place before its backward, an error",
      of_recipe<without_late_writes>},
-    {"raises", "a forward or a backward raises; steps after it go on", of_recipe<without_raises>},
-    {"side-streams", "layers and checkpoints that compute on a stream of their own",
+    {"raises", "a forward or a backward raises; later steps continue", of_recipe<without_raises>},
+    {"side-streams", "layers and checkpoints that compute on their own stream",
      of_recipe<without_side_streams>},
-    {"forwards-ahead", "several forwards before the first one's backward", of_recipe<in_turn>},
-    {"retain-graph", "a graph goes backward twice: its saved tensors are unpacked twice",
+    {"forwards-ahead", "several forwards before the first backward", of_recipe<in_turn>},
+    {"retain-graph", "two backwards of one graph: its saved tensors are unpacked twice",
      of_recipe<without_retain_graph>},
     {"higher-derivatives", "backwards that save tensors, up to the third derivative",
      of_recipe<without_higher_derivatives>},
     {"nested-backward", "a backward within a backward, or within a forward",
      of_recipe<without_nested_backward>},
     {"unused-saves", "saved tensors that no backward unpacks", of_recipe<without_unused>},
-    {"escapes", "a view of a saved tensor that outlives its node, as a gradient",
+    {"escapes", "a view of a saved tensor outlives its node, as a gradient",
      of_recipe<without_escapes>},
-    {"views", "views of larger storages are saved", of_recipe<without_views>},
+    {"views", "saved views of larger storages", of_recipe<without_views>},
     {"in-place", "writes in place", of_recipe<without_in_place>},
     {"no-hooks", "layers that hooks do not see", of_recipe<without_excluded>},
-    {"moved-parameters", "a parameter gets other storage", of_recipe<without_moves>},
-    {"checkpoints", "checkpoints that are computed again, nested", of_recipe<without_checkpoints>},
-    {"reentrant", "checkpoints of the reentrant kind", of_recipe<without_reentrant>},
-    {"plans",
-     "checkpoints of which a plan says, save by save, what is kept, passed on or recomputed",
+    {"moved-parameters", "a parameter moves to another storage", of_recipe<without_moves>},
+    {"checkpoints", "checkpoints, also nested ones", of_recipe<without_checkpoints>},
+    {"reentrant", "reentrant checkpoints", of_recipe<without_reentrant>},
+    {"plans", "checkpoints with a plan: keep, pass on or recompute each saved tensor",
      without_plan},
 }};
 
@@ -99,7 +98,8 @@ Feature feature_of(std::string_view word) {
     return static_cast<Feature>(found - words.begin());
   }
   throw InputError("--without", 0,
-                   "there is no '" + std::string(word) + "', expected a word of --features" +
+                   "there is no '" + std::string(word) +
+                       "', expected a feature that --features lists" +
                        did_you_mean(std::string(word), words));
 }
 

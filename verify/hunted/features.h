@@ -1,5 +1,5 @@
-// Features of random steps that a scheduler may not have been made for, each with the word that
-// leaves it out (`--without`), and what replaces it.
+// Features of random steps that a scheduler may not support. Each has a word for `--without`, and a
+// function that replaces the feature in a trial.
 #pragma once
 
 #include <array>
@@ -41,9 +41,9 @@ struct FeatureInfo {
 
 const FeatureInfo& info(Feature feature);
 std::array<Feature, kFeatures> all_features();
-// Throws InputError, naming the option `--without`, where there is no such word.
+// Throws InputError, which names the option `--without`, if no feature has this word.
 Feature feature_of(std::string_view word);
-// The features that the trial has.
+// Returns the features that the trial has: those whose removal changes its program or plan.
 std::vector<Feature> features_of(const Trial& trial);
 
 }  // namespace ferry::verify

@@ -1,5 +1,8 @@
-// A scheduler that is hunted in the core's place: its name, how one is made for a run, what random
-// steps it was made for, and what it promises beyond giving back what was saved.
+// Describes a scheduler that is tested instead of the core: its name, how to make one for a run,
+// which random steps it supports, and which promises the oracles check.
+//
+// Every scheduler must give back what was saved, with all accesses in order, and leave nothing
+// behind. The promises below are extra, and are checked only if they are set.
 #pragma once
 
 #include <cstdint>
@@ -20,31 +23,33 @@
 namespace ferry::verify {
 
 struct HuntedScheduler {
-  // `fault`: asked at each call of the device, which throws where it says so (Faulty). Null:
-  // nothing fails.
+  // Makes a scheduler for one run. `fault` is asked at each call of the device, which throws if it
+  // says so (Faulty). If it is null, no call fails.
   using Make = std::function<std::unique_ptr<sim::Scheduler>(
       const sim::SimDevice&, const sim::SimAutograd&, const std::shared_ptr<FaultPoint>&)>;
-  std::string name;  // letters, digits, '-', '_' and '.': replay lines begin with it
+  std::string name;  // letters, digits, '-', '_' and '.'; replay lines begin with it
   Make make;
 
-  // What it was not made for is taken out of the random steps.
+  // Features that the scheduler does not support. They are removed from the random steps.
   std::vector<Feature> without = {};
-  std::function<void(Recipe&)> limit = nullptr;  // any other change; twice is as once
-  // Programs of its own in place of the random steps.
+  std::function<void(Recipe&)> limit = nullptr;  // another change to the recipe; must be idempotent
+  // If set, the scheduler has its own programs, which replace the random steps.
   std::function<Program(std::uint64_t number)> program = nullptr;
 
-  // A call of the device, or an allocation, fails: the cause reaches whoever called, and nothing
+  // Promise: if a call of the device or an allocation fails, the caller gets the cause, and nothing
   // is left when the scheduler is gone. Calls that it makes in finish() do not fail.
   bool survives_failures = false;
-  // Every saved tensor goes to the host, but parameters, buffers and what is below 1 KiB.
+  // Promise: every saved tensor goes to the host, except parameters, buffers and tensors below 1
+  // KiB.
   bool moves_all = false;
-  // No bytes go to the host that it holds already, and no parameters or buffers.
+  // Promise: no parameter or buffer goes to the host, and no bytes that the host already has.
   bool moves_once = false;
-  // The device's peak is at most so far above that of a run that keeps all and recomputes nothing.
+  // Promise: the peak of device memory is at most this far above the peak of a run that keeps
+  // everything and recomputes nothing.
   std::optional<std::int64_t> peak_bytes_above_keep = {};
 };
 
-// Takes out of the trial what the scheduler was not made for.
+// Removes from the trial what the scheduler does not support.
 void limit(const HuntedScheduler& scheduler, Trial& trial);
 
 }  // namespace ferry::verify

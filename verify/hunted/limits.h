@@ -1,4 +1,5 @@
-// Limits take out of random steps (verify/programs/recipe.h) what a scheduler was not made for.
+// Functions that remove from random steps (verify/programs/recipe.h) what a scheduler does not
+// support. They only change the recipe, and applying one twice is the same as applying it once.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,8 @@ inline void without_segment_bits(Recipe& recipe, int bits) {
 
 inline void without_failures(Recipe& recipe) { recipe.failure = StepFailure::kNone; }
 
-// A saved tensor that is written in place is an error without hooks, and passes unseen with theirs.
+// Removes writes to saved tensors. PyTorch reports such a write as an error, but the hooks of some
+// schedulers let it pass unnoticed.
 inline void without_late_writes(Recipe& recipe) {
   if (recipe.failure == StepFailure::kSavedWritten) without_failures(recipe);
 }
@@ -31,7 +33,7 @@ inline void without_side_streams(Recipe& recipe) {
   without_segment_bits(recipe, kOwnStream);
 }
 
-// Every saved tensor is unpacked once.
+// Changes the step so that every saved tensor is unpacked once.
 inline void one_unpack(Recipe& recipe) {
   recipe.retain = false;
   recipe.derivatives = 1;
@@ -40,22 +42,23 @@ inline void one_unpack(Recipe& recipe) {
   }
 }
 
-// Everything that is saved is unpacked. (Where all that a checkpoint would recompute is excluded
-// from hooks, its input is not.)
+// Changes the step so that every saved tensor is unpacked. (A checkpoint does not unpack its input
+// if everything that it would recompute is excluded from hooks.)
 inline void without_dead_branches(Recipe& recipe) {
   without(recipe, {LayerKind::kDeadBranch, LayerKind::kWrittenBetween});
   if (recipe.segments) without(recipe, {LayerKind::kExcluded});
 }
 
-// A backward follows its forward.
+// No forward runs before the backward of the earlier one.
 inline void in_turn(Recipe& recipe) { recipe.order = MicrobatchOrder::kFbfb; }
 
-// All tensors have one size, so that bytes that were given back are soon given out again.
+// Gives all tensors one size, so that freed bytes are soon reused.
 inline void one_size(Recipe& recipe) {
   for (Layer& layer : recipe.layers) layer.size = recipe.layers.front().size;
 }
 
-// Forwards differ: equal ones would hide that one's tensors came back to the other.
+// Adds dropout, so that the forwards differ. If they were equal, no oracle would see that the
+// tensors of one forward came back in the backward of another.
 inline void draws_random_numbers(Recipe& recipe) {
   recipe.segments = true;
   without(recipe, {LayerKind::kExcluded});

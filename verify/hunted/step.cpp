@@ -11,7 +11,7 @@ namespace ferry::verify {
 
 std::ostream& operator<<(std::ostream& out, const HuntedStep& step) {
   out << text_of(step.recipe);
-  if (step.plan && step.recipe.segments) out << "; its segments planned";
+  if (step.plan && step.recipe.segments) out << "; with a plan of its segments";
   return out;
 }
 
@@ -25,7 +25,7 @@ Trial draw_step(std::uint64_t seed, Sizes sizes) {
 
 HuntedStep step_of(const HuntedScheduler& scheduler, Trial trial) {
   if (scheduler.program) {
-    throw std::invalid_argument("a scheduler with programs of its own is tried on no other steps");
+    throw std::invalid_argument("a scheduler with its own programs takes no other steps");
   }
   limit(scheduler, trial);
   return {std::move(trial.recipe), std::move(trial.plan)};

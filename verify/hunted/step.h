@@ -1,4 +1,5 @@
-// A random step that a scheduler is tried on, for tests of one's own.
+// Random steps for tests of a user's scheduler. A step has only what the scheduler supports.
+// ferry/verify_rapidcheck.h makes RapidCheck generators of steps.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +16,21 @@
 namespace ferry::verify {
 
 struct HuntedStep {
-  Recipe recipe;                            // says no more than what the scheduler is given of it
-  std::shared_ptr<const SegmentPlan> plan;  // null: checkpoints are as the program says
+  Recipe recipe;                            // without the parts that the scheduler does not support
+  std::shared_ptr<const SegmentPlan> plan;  // null: the program says which checkpoints there are
 };
-// In words, on one line.
+// Describes the step in words, on one line.
 std::ostream& operator<<(std::ostream& out, const HuntedStep& step);
 
-// A recipe and a plan; the options are none's.
+// Makes a trial with a random recipe and plan, and default options.
 Trial draw_step(std::uint64_t seed, Sizes sizes = Sizes::kMixed);
-// Takes out what the scheduler was not made for. Throws std::invalid_argument for one with programs
-// of its own.
+// Removes what the scheduler does not support. Throws std::invalid_argument if the scheduler has
+// its own programs.
 HuntedStep step_of(const HuntedScheduler& scheduler, Trial trial);
 
 Program program_of(const HuntedScheduler& scheduler, const HuntedStep& step);
-// Returns the verdict of the first oracle that objects, with the usual answers to all that CUDA and
-// PyTorch leave open.
+// Runs the scheduler on the step, with the usual answers to all that CUDA and PyTorch leave open.
+// Returns the verdict of the first oracle that objects, or nothing.
 std::optional<Verdict> judge(const HuntedScheduler& scheduler, const HuntedStep& step);
 
 }  // namespace ferry::verify

@@ -20,7 +20,8 @@
 namespace ferry::verify {
 namespace {
 
-// A use of memory that is gone, or not there yet, explains the wrong value, and so comes first.
+// Moves wrong values to the end: a use of memory before its allocation or after its free explains
+// them.
 std::vector<check::Hazard> causes_first(std::vector<check::Hazard> hazards) {
   std::stable_partition(hazards.begin(), hazards.end(), [](const check::Hazard& hazard) {
     return hazard.kind != check::HazardKind::kValue;
@@ -28,7 +29,7 @@ std::vector<check::Hazard> causes_first(std::vector<check::Hazard> hazards) {
   return hazards;
 }
 
-// What looks on while a run goes on.
+// The consumers that watch the operations of a run.
 struct Watches {
   explicit Watches(const Program& program) : moves(program) {}
   Unmoved unmoved;
@@ -51,7 +52,7 @@ std::optional<Verdict> judge_promises(const HuntedScheduler& scheduler, const Wa
   return std::nullopt;
 }
 
-// Asks the choices, until it is told that nothing may fail any more.
+// Asks the choices if a call fails, until end() is called.
 class Faults {
  public:
   explicit Faults(choices::Choices* choices) {
@@ -68,7 +69,7 @@ class Faults {
   bool over_ = false;
 };
 
-// The scheduler, whose finish() is the end of what may fail.
+// Passes all calls on to the scheduler. From finish() on, no call of the device fails.
 class FailsUntilTheEnd final : public sim::Scheduler {
  public:
   FailsUntilTheEnd(std::unique_ptr<sim::Scheduler> inner, Faults& faults)
@@ -91,8 +92,8 @@ class FailsUntilTheEnd final : public sim::Scheduler {
 
 void limit(const HuntedScheduler& scheduler, Trial& trial) {
   Recipe& recipe = trial.recipe;
-  if (recipe.layers.empty()) recipe.layers.emplace_back();  // limits change the layers there are
-  recipe.embeds = true;  // else there may be nothing to go backward through
+  if (recipe.layers.empty()) recipe.layers.emplace_back();  // limits change layers: one must exist
+  recipe.embeds = true;  // without it, backward may have nothing to do
   if (scheduler.limit) scheduler.limit(recipe);
   for (const Feature feature : scheduler.without) info(feature).leave_out(trial);
 }
@@ -136,7 +137,7 @@ std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const Sch
   const std::string error = first_difference(sim::messages(keep), sim::messages(run));
   if (!error.empty()) return Verdict{Oracle::kError, error};
   if (keep.gradients != run.gradients) {
-    return Verdict{Oracle::kValue, "a gradient differs from keep's"};
+    return Verdict{Oracle::kValue, "a gradient differs from the run that keeps everything"};
   }
   if (auto verdict = judge_leaks(run.leftovers)) return verdict;
   return judge_promises(scheduler, watches, keep, run);

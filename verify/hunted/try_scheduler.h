@@ -1,4 +1,6 @@
-// Tries one scheduler on one random step and asks the oracles.
+// Runs one scheduler on one random step, and asks the oracles: hazards, errors, gradients, leaks,
+// and the promises of HuntedScheduler. The scheduler runs in the place of Ferry's offloader;
+// checkpoints in the step are Ferry's own.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +16,22 @@
 
 namespace ferry::verify {
 
-// What one run is of.
+// The program of a run, and the plan of its segments.
 struct SchedulerStep {
   Program program;
-  std::shared_ptr<const SegmentPlan> plan = nullptr;  // null: segments are as the program says
+  std::shared_ptr<const SegmentPlan> plan = nullptr;  // null: the program's own segments
 };
 
-// The trial's, without what the scheduler was not made for. Where the scheduler has own programs,
-// the one of that number.
+// Returns the trial's step without what the scheduler does not support. If the scheduler has its
+// own programs, returns the program with this number.
 SchedulerStep scheduler_step(const HuntedScheduler& scheduler, Trial trial, std::uint64_t number);
-// Depends on the scheduler's limits, the seed and the number alone; it has no plan.
+// Makes a random step, without a plan. It depends only on the scheduler's limits, the seed and the
+// number.
 SchedulerStep scheduler_step(const HuntedScheduler& scheduler, std::uint64_t number,
                              std::uint64_t seed = 0);
 
-// Returns the first oracle's verdict. Errors and gradients must be those of a run that keeps every
-// tensor and recomputes nothing.
+// Returns the verdict of the first oracle that objects, or nothing. Errors and gradients must be
+// those of a run that keeps every tensor and recomputes nothing.
 std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const SchedulerStep& step,
                                      const Conditions& conditions = {});
 

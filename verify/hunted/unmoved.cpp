@@ -5,7 +5,7 @@
 namespace ferry::verify {
 namespace {
 
-constexpr std::int64_t kBytesMin = 1024;  // smaller ones may stay, wherever they are from
+constexpr std::int64_t kBytesMin = 1024;  // smaller tensors may stay on the device
 
 bool overlap(const Range& a, const Range& b) { return a.address < b.end() && b.address < a.end(); }
 

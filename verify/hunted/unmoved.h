@@ -1,8 +1,8 @@
-// What stayed on the device though it should have moved: a tensor that was packed, of which the
-// host neither has a copy nor gets one.
+// Finds saved tensors that stayed on the device although a scheduler promised to move everything
+// (HuntedScheduler::moves_all).
 //
-// A copy is known by the packed tensor's bytes: they are on the host from a pack that copied until
-// something writes or frees them.
+// A tensor counts as moved if its pack makes a copy to the host, or if an earlier pack copied the
+// same bytes and nothing has written or freed them since.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace ferry::verify {
 
 class Unmoved final : public StreamOpConsumer {
  public:
-  // Returns the same scheduler, watched by this, which outlives it.
+  // Returns a scheduler that passes all calls on. This object must outlive it.
   std::unique_ptr<sim::Scheduler> watch(std::unique_ptr<sim::Scheduler> scheduler);
   void operator()(const StreamOp& op) override;
 
@@ -30,8 +30,8 @@ class Unmoved final : public StreamOpConsumer {
   void packed(const sim::Tensor& tensor);
 
   std::vector<const sim::TensorImpl*> exempt_;
-  std::vector<Range> moved_;
-  bool copied_ = false;  // since the last pack
+  std::vector<Range> moved_;  // bytes that the host has a copy of
+  bool copied_ = false;       // since the last pack
   int count_ = 0;
   std::int64_t bytes_ = 0;
 };

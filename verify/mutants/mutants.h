@@ -1,8 +1,8 @@
 // The mutants of the core: every step with every bend that applies to it, every rule, and every
-// fault of the world beneath it.
+// fault of the simulated world below the core.
 //
-// A mutant is caught by an oracle on some random program. Where programs cannot say what tells it
-// from the core, it has a case of its own here, or a unit test of the core catches it.
+// A mutant must be caught by an oracle on some random program. If no program can show the
+// difference, a special case (verify/core/cases.h) or a unit test of the core catches it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace ferry::verify {
 
-// The part of the core that a mutant is bent in, or the world beneath it.
+// The part of the core that a mutant changes; kBeneath is the world below the core.
 enum class MutantPart : std::uint8_t { kOffload, kCheckpoint, kPipeline, kBeneath };
 std::string_view name(MutantPart part);
 
@@ -33,7 +33,7 @@ struct Mutant {
 std::ostream& operator<<(std::ostream& out, const Mutant& mutant);
 
 std::vector<Mutant> all_mutants();
-// Ferry itself.
+// Returns Ferry itself, without a fault.
 inline Mutant no_mutant(MutantPart part = MutantPart::kOffload) {
   return {"none", Rules(), std::nullopt, part, sim::WorldFault::kNoFault};
 }

@@ -12,7 +12,8 @@ namespace {
 constexpr std::int64_t kAlignment = 512;
 constexpr std::int64_t kLargeStorage = std::int64_t{1} << 20;
 
-// Of a large storage only the part under a small view is copied, from an aligned byte on.
+// Returns the bytes of the storage that are copied. If a small view lies in a large storage, only
+// the part under the view is copied, from an aligned byte on.
 Extent copied_of(const sim::Tensor& tensor) {
   const std::int64_t whole = tensor->storage->bytes;
   Extent part = tensor->layout.extent();
@@ -21,7 +22,7 @@ Extent copied_of(const sim::Tensor& tensor) {
   return is_part ? part : Extent{0, whole};
 }
 
-// Those of another device than the first stay, too.
+// Returns true for parameters, buffers, and storages of any device but the first.
 bool stays_anyway(const sim::StorageImpl& storage) {
   return storage.device != 0 || storage.kind == sim::MemoryKind::kParameter ||
          storage.kind == sim::MemoryKind::kBuffer;
@@ -29,7 +30,7 @@ bool stays_anyway(const sim::StorageImpl& storage) {
 
 }  // namespace
 
-// `pack`: its number in this forward. `shares`: what it may share.
+// `pack` is the tensor's number in this forward. `shares` gets the copy that it can share, if any.
 Accounts::Fate Accounts::fate_of(const sim::Tensor& tensor, std::uint64_t pack,
                                  ParcelRef& shares) const {
   const sim::StorageImpl& storage = *tensor->storage;
@@ -45,8 +46,9 @@ Accounts::Fate Accounts::fate_of(const sim::Tensor& tensor, std::uint64_t pack,
   return shares ? Fate::kShared : Fate::kSent;
 }
 
-// The copy that has these bytes: the last of those that begin before them, or else the first that
-// begins where they do, or at the storage's first byte. What another one has is copied again.
+// Returns the copy that has these bytes: the last one that begins before them, else the first one
+// that begins with them or at byte 0 of the storage. Null if there is none; the bytes are then
+// copied again.
 Accounts::ParcelRef Accounts::copy_of(const sim::Tensor& tensor, const Extent& extent) const {
   using Place = std::pair<std::int64_t, std::uint64_t>;
   std::map<Place, ParcelRef> copies;
@@ -70,14 +72,14 @@ Accounts::ParcelRef Accounts::copy_of(const sim::Tensor& tensor, const Extent& e
   return nullptr;
 }
 
-// The tensor was copied.
+// Called after the tensor was copied.
 Accounts::ParcelRef Accounts::send(const sim::Tensor& tensor, const WatchedSave& save,
                                    std::uint64_t pack) {
   const sim::StorageImpl& storage = *tensor->storage;
   const Extent extent = copied_of(tensor);
   const auto bytes = static_cast<std::uint64_t>(extent.end - extent.begin);
   if (copied_->from != Range{storage.address + static_cast<std::uint64_t>(extent.begin), bytes}) {
-    complain("other bytes moved than those that were saved");
+    complain("the bytes that moved are not the saved ones");
   }
   const std::int64_t room = room_for(storage);
   while (!window_.empty() && window_bytes_ > room) leave_first();
@@ -105,12 +107,12 @@ Accounts::ParcelRef Accounts::send(const sim::Tensor& tensor, const WatchedSave&
   return parcel;
 }
 
-// What the window may hold beside it.
+// Returns the bytes that the window may hold in addition to this storage.
 std::int64_t Accounts::room_for(const sim::StorageImpl& storage) const {
   return std::max<std::int64_t>(on_host_.limit(options_.window_bytes) - storage.bytes, 0);
 }
 
-// The tensor will be sent: those that will leave for it are looked at while they are there.
+// Before the tensor is sent, checks the memory of those sources that will leave the window for it.
 void Accounts::look_at_leaving(const sim::Tensor& tensor) const {
   std::int64_t bytes = window_bytes_;
   const std::int64_t room = room_for(*tensor->storage);
@@ -130,7 +132,8 @@ void Accounts::leave_first() {
   window_.erase(window_.begin());
 }
 
-// Backward unpacks the save of that place: what was packed long before it leaves.
+// Backward unpacks the save with this number: sources that were packed much earlier leave the
+// window.
 void Accounts::leave_far(std::uint64_t sequence) {
   const auto packs = static_cast<std::uint64_t>(options_.prefetch_tensors);
   while (!window_.empty() && window_.begin()->first + packs < sequence) {
@@ -145,7 +148,7 @@ void Accounts::leave_window(const Parcel& parcel) {
   window_.erase(found);
 }
 
-// The save is about to be unpacked.
+// Called before a save is unpacked.
 void Accounts::unpacking(WatchedSave& save, const sim::Machine& machine) {
   if (save.parcel) handed_ = way_back_.unpacks(save, sequence_, machine.current_stream());
   if (!way_back_.looks_ahead(sequence_)) return;
@@ -153,13 +156,14 @@ void Accounts::unpacking(WatchedSave& save, const sim::Machine& machine) {
   way_back_.look_ahead(save);
 }
 
-// `address`: of what it is on now. (A parcel may be reloaded for a save packed earlier, while
-// another of its saves is unpacked.)
+// Called after an unpack. `address` is the address of the unpacked tensor. A parcel may be reloaded
+// as a prefetch for an earlier save while another of its saves is unpacked.
 void Accounts::unpacked(Parcel& parcel, bool source_there, std::uint64_t address) {
   unpacks_ = nullptr;
   if (source_there) {
     ++expected_.stash_hits;
-    if (!reloaded_now_.empty()) complain("a tensor was reloaded that had not left");
+    if (!reloaded_now_.empty())
+      complain("a tensor was reloaded while its source was on the device");
     return;
   }
   const bool own = std::erase(reloaded_now_, address) > 0;
@@ -172,7 +176,8 @@ void Accounts::unpacked(Parcel& parcel, bool source_there, std::uint64_t address
   parcel.ahead = !reloaded_now_.empty();
 }
 
-// At the first unpack of what was sent.
+// Expects a warning if the host is nearly full. This is checked at the first unpack of a sent
+// tensor.
 void Accounts::may_warn(const sim::Machine& machine) {
   if (options_.host_memory != HostMemory::kPinned || std::exchange(has_looked_, true)) return;
   const std::int64_t total = machine.options().host_total_bytes;
@@ -190,7 +195,7 @@ void Accounts::came_in_vain(const Parcel& parcel) {
   expected_.vain_bytes += parcel.bytes();
 }
 
-// No saved tensor needs it any more.
+// Called when no saved tensor needs the parcel any more.
 void Accounts::forget(Parcel& parcel) {
   leave_window(parcel);
   on_host_.now -= parcel.bytes();
@@ -235,14 +240,14 @@ void Accounts::reloads(const StreamOp& op) {
   expected_.reloaded_bytes += bytes;
   const auto found = alive_.find(host);
   if (found == alive_.end()) {
-    return complain("bytes came back that no saved tensor needs");
+    return complain("bytes were reloaded that no saved tensor needs");
   }
   if (Parcel& parcel = *found->second; &parcel == unpacks_) {
     parcel.reloaded = true;
     reloaded_now_.push_back(op.writes[0].address);
   } else {
     if (unpacks_at_ - parcel.sequence > static_cast<std::uint64_t>(options_.prefetch_tensors)) {
-      complain("a tensor came back too early");
+      complain("a tensor was reloaded too early");
     }
     if (parcel.ahead) came_in_vain(parcel);
     parcel.reloaded = parcel.ahead = true;
@@ -257,7 +262,7 @@ void Accounts::reloads(const StreamOp& op) {
 }
 
 void Accounts::decided(const Decision& decision) {
-  if (decision.kind == DecisionKind::kRecompute) {  // a checkpoint's
+  if (decision.kind == DecisionKind::kRecompute) {  // it belongs to a checkpoint
     ++recomputes_;
     return;
   }
@@ -265,7 +270,7 @@ void Accounts::decided(const Decision& decision) {
   decided_.push_back(decision);
 }
 
-// What it does at the end of a task while nobody calls it is to let go of what the task left.
+// At the end of a task, outside of any call, the offloader releases what the task left.
 void Accounts::may_let_go() {
   if (calls_ == 0 && at_end_of_task_) way_back_.let_go_of_task();
 }
@@ -283,7 +288,7 @@ void Accounts::node_begins() {
   way_back_.node_begins();
 }
 
-// In whatever order: other callbacks may come between.
+// Compares without regard to order, because other callbacks may run in between.
 void Accounts::compare_told() {
   std::vector<Releases::Told> must = std::exchange(way_back_.told(), {});
   std::sort(must.begin(), must.end());
@@ -296,7 +301,8 @@ void Accounts::compare_told() {
     }
     return words.empty() ? " nothing" : words;
   };
-  if (told_ != must) complain("of what came back it told" + text(told_) + ", not" + text(must));
+  if (told_ != must)
+    complain("for reloaded tensors it called" + text(told_) + ", not" + text(must));
   told_.clear();
 }
 
@@ -315,7 +321,7 @@ void Accounts::compare_decisions() {
   decided_.clear();
 }
 
-// The first one counts.
+// Keeps the first complaint.
 void Accounts::complain(std::string_view what) {
   if (complaint_.empty()) complaint_ = what;
 }

@@ -1,18 +1,17 @@
-// What the offloader must have moved and counted, told from the options and from what it was given
-// to pack and asked to unpack. Its copies are those that the machine made.
+// A model of the offloader. From the options, and from what was packed and unpacked, it works out
+// which tensors must move, what the statistics must be, and what the decision log must say. It
+// compares this with the copies that the simulated machine made, with the statistics and with the
+// log. way_back.h has the part of the model for backward.
 //
-// A pack must be kept, share a copy that the host gets already, or be sent; one is sent once, and
-// whole. The forward window is a list here, by the order of packing. An unpack finds the source, or
-// a target, or its own reload; any other reload was ahead of its use. The most that came back at
-// once is bounded alone: a target is let go some time after the copy and before its block.
+// The rules for a pack: the tensor stays on the device, shares a copy that is on the host already,
+// or is sent, once and in one copy. The forward window is a list in packing order. An unpack finds
+// the source, or a reloaded tensor, or reloads it; all other reloads are prefetches. The peak of
+// reloaded bytes is only checked against bounds, because the core stops counting a target at some
+// time between its copy and the free of its block.
 //
-// What it decides, and in what order, must be what its decision log says
-// (verify/oracles/way_back.h has the half of backward).
+// An unpack must fail if the storage's memory was replaced after the pack or during the copy.
 //
-// What has other memory than it had when it was packed is refused, and so is what had other memory
-// while it was copied.
-//
-// Not modelled: calls that fail, but for a host that is full.
+// Not modelled: failing calls, except when the host is full.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +38,7 @@ namespace ferry::verify {
 // Watches one run, from its first operation on.
 class Accounts final : public StreamOpConsumer, public sim::HooksWatch, public sim::TaskWatch {
  public:
-  // The options outlive it.
+  // The options must outlive it.
   explicit Accounts(const CoreOptions& options)
       : options_(options), way_back_(options, on_host_, must_decide_) {}
 
@@ -51,17 +50,17 @@ class Accounts final : public StreamOpConsumer, public sim::HooksWatch, public s
   void task_ended() noexcept override;
   void node_begins() override;
   void node_ran() override { way_back_.node_ran(); }
-  // The offloader's log.
+  // Called for each entry of the offloader's decision log.
   void decided(const Decision& decision);
-  // The host had no room for what is being packed.
+  // Called if the host has no room for the tensor that is being packed.
   void host_refused() { host_refused_ = true; }
 
-  // That the log has, of all segments.
+  // Recomputes of all segments, as in the decision log.
   std::int64_t recomputes() const { return recomputes_; }
-  // What the offloader must have warned of.
+  // The warnings that the offloader must have given.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  // When all is over: the first thing that was not as it must be; empty: nothing.
+  // Called at the end of the run. Returns the first difference that was found, or an empty text.
   std::string complaint(const OffloadStatistics& counts) const;
 
  private:
@@ -99,29 +98,29 @@ class Accounts final : public StreamOpConsumer, public sim::HooksWatch, public s
   void complain(std::string_view what);
 
   const CoreOptions& options_;
-  std::uint64_t run_ = 0;       // the number of the forward
-  std::uint64_t pack_ = 0;      // in it
-  std::uint64_t sequence_ = 0;  // of all packs
+  std::uint64_t run_ = 0;       // number of the current forward
+  std::uint64_t pack_ = 0;      // number of the next pack in this forward
+  std::uint64_t sequence_ = 0;  // number of the next pack in the run
   std::optional<Copied> copied_;
-  bool host_refused_ = false;  // the pack that runs
-  // The reloads of the parcel that is unpacked now: where their targets lie.
+  bool host_refused_ = false;  // during the current pack
+  // The parcel that is being unpacked; reloaded_now_ has the addresses of its reloads.
   const Parcel* unpacks_ = nullptr;
-  TargetRef handed_;              // to it
-  std::uint64_t unpacks_at_ = 0;  // the place of the save that is unpacked
+  TargetRef handed_;              // the target that the unpack must return
+  std::uint64_t unpacks_at_ = 0;  // the sequence number of the save that is being unpacked
   std::vector<std::uint64_t> reloaded_now_;
   std::map<std::uint64_t, ParcelRef> alive_;  // by host address
-  std::map<std::uint64_t, int> kept_;         // saves by the identity of their storage
-  std::map<std::uint64_t, InWindow> window_;  // by order of packing
+  std::map<std::uint64_t, int> kept_;         // number of kept saves by identity of their storage
+  std::map<std::uint64_t, InWindow> window_;  // by sequence number of the pack
   std::int64_t window_bytes_ = 0;
   HostBytes on_host_;
-  std::vector<Decision> must_decide_;  // in the call that runs, or the end of a task
+  std::vector<Decision> must_decide_;  // expected in the current call or at the end of the task
   std::vector<Decision> decided_;
   WayBack way_back_;
   std::vector<Releases::Told> told_;
   std::int64_t recomputes_ = 0;
-  int calls_ = 0;                // of the offloader, that run
-  bool at_end_of_task_ = false;  // its callbacks run
-  bool has_looked_ = false;      // at how full the host is
+  int calls_ = 0;                // nested calls of the offloader that are running
+  bool at_end_of_task_ = false;  // callbacks at the end of a task are running
+  bool has_looked_ = false;      // the check for a full host was made
   std::vector<std::string> warnings_;
   std::map<std::uint64_t, std::int64_t> targets_;  // bytes by address
   std::int64_t target_bytes_ = 0;

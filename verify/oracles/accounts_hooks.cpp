@@ -1,4 +1,4 @@
-// The hooks through which accounts see what is packed, unpacked and dropped.
+// The hooks through which Accounts sees what is packed, unpacked and dropped.
 #include <memory>
 #include <optional>
 #include <utility>
@@ -7,11 +7,11 @@
 
 namespace ferry::verify {
 
-// A call of the offloader: what is decided in it must be what is expected.
+// Marks a call of the offloader. At its end the decisions are compared with the expected ones.
 class Accounts::Call {
  public:
   explicit Call(Accounts& accounts) : accounts_(accounts) {
-    if (accounts_.calls_++ == 0) accounts_.compare_decisions();  // of a task that ends
+    if (accounts_.calls_++ == 0) accounts_.compare_decisions();  // decisions at the end of a task
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -23,7 +23,7 @@ class Accounts::Call {
   Accounts& accounts_;
 };
 
-// Keeps account of one saved tensor.
+// Watches one saved tensor.
 class Accounts::Watched final : public Saved<sim::Tensor> {
  public:
   Watched(Accounts& accounts, std::unique_ptr<Saved<sim::Tensor>> inner, const WatchedSave& save,
@@ -71,10 +71,10 @@ class Accounts::Watched final : public Saved<sim::Tensor> {
   sim::Tensor unpack_inner(bool replaced) {
     try {
       sim::Tensor tensor = inner_->unpack();
-      if (replaced) accounts_.complain("a tensor came back that has lost its memory");
+      if (replaced) accounts_.complain("a tensor was unpacked although its memory was replaced");
       return tensor;
     } catch (const StorageReplaced&) {
-      if (!replaced) accounts_.complain("a tensor was refused that has its memory");
+      if (!replaced) accounts_.complain("a tensor was rejected although it has its memory");
       throw;
     }
   }
@@ -89,7 +89,7 @@ class Accounts::Watched final : public Saved<sim::Tensor> {
   const std::weak_ptr<sim::VersionCounter> counter_;
   const std::uint64_t version_;
   const sim::Machine& machine_;
-  const std::optional<std::uint64_t> kept_;  // the storage's identity, where it is remembered
+  const std::optional<std::uint64_t> kept_;  // identity of its storage, if kept_ counts it
 };
 
 class Accounts::Pair final : public Hooks<sim::Tensor> {
@@ -120,13 +120,13 @@ std::unique_ptr<Saved<sim::Tensor>> Accounts::Pair::pack(const sim::Tensor& tens
   auto saved = inner_->pack(tensor);
   if (all.host_refused_) {
     ++all.expected_.full;
-    if (fate != Fate::kSent) all.complain("the host was asked for room that was not needed");
+    if (fate != Fate::kSent) all.complain("host memory was requested that was not needed");
   } else if (all.copied_) {
-    if (fate == Fate::kKept) all.complain("a tensor moved that was to stay");
-    if (fate == Fate::kShared) all.complain("bytes moved of which the host has a copy");
+    if (fate == Fate::kKept) all.complain("a tensor moved that had to stay");
+    if (fate == Fate::kShared) all.complain("bytes moved that the host already has");
     save.parcel = all.send(tensor, save, pack);
   } else if (fate == Fate::kSent) {
-    all.complain("a tensor stayed that was to move");
+    all.complain("a tensor stayed that had to move");
   } else if (save.parcel) {
     ++all.expected_.shared;
   }

@@ -13,7 +13,7 @@ std::string text_of(const AskedNode& node) {
   };
   return "nodes from " + ends(node.tensors_in, node.phonies_in) + " to " +
          ends(node.tensors_out, node.phonies_out) + " on device " + std::to_string(node.device) +
-         (node.computes ? "'s stream that computes" : "'s streams of arrival");
+         (node.computes ? "'s compute stream" : "'s arrival streams");
 }
 
 std::int64_t count_of(const AskedNodeCounts& counts, const AskedNode& node) {

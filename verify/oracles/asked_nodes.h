@@ -1,8 +1,10 @@
-// The nodes that a pipeline asks autograd for: none in vain, and those of its picture.
+// Checks the nodes that a pipeline adds to autograd's graph: they must be the expected ones, and
+// none of them unused.
 //
-// A node is known by its shape: how many tensors, and phonies, go in and come out. A fork, say,
-// takes a tensor and gives a tensor and a phony. It runs on the stream on which it was made, and
-// that decides what waits for what in backward; so the stream belongs to the picture.
+// A node is identified by its shape: how many tensors and phonies go in and come out. For example,
+// a fork takes a tensor and returns a tensor and a phony. A node's backward runs on the stream on
+// which the node was made, and this decides which work waits for which. So the stream is compared,
+// too.
 #pragma once
 
 #include <compare>
@@ -18,7 +20,7 @@ namespace ferry::verify {
 
 struct AskedNode {
   std::uint32_t device = 0;
-  bool computes = false;  // on the stream that computes; else on one of arrival
+  bool computes = false;  // on the compute stream; otherwise on a stream of arrival
   std::size_t tensors_in = 0, phonies_in = 0;
   std::size_t tensors_out = 0, phonies_out = 0;
   auto operator<=>(const AskedNode&) const = default;
@@ -32,10 +34,10 @@ class AskedNodes final : public sim::NodeWatch {
   void asked(std::span<const sim::Value> inputs, std::span<const sim::Value> outputs,
              bool needed) override;
 
-  // Those that were made.
+  // The nodes that were made.
   const AskedNodeCounts& counts() const { return counts_; }
-  // How many were asked for where no gradient can come by: without grad mode, or no input requires
-  // grad.
+  // How many nodes were requested that no gradient can reach, because grad mode was off or no input
+  // requires a gradient.
   std::int64_t in_vain() const { return in_vain_; }
 
  private:
@@ -44,7 +46,7 @@ class AskedNodes final : public sim::NodeWatch {
   std::int64_t in_vain_ = 0;
 };
 
-// What differs from the picture, in words; empty: nothing does.
+// Describes the first difference; empty if there is none.
 std::string difference(const AskedNodeCounts& made, const AskedNodeCounts& expected);
 
 }  // namespace ferry::verify

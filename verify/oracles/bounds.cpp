@@ -39,21 +39,21 @@ std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadSta
   const bool automatic = options.window_bytes == kAutomatic;
   if (options.window_bytes != kUnlimited && !automatic &&
       counts.forward_stash_peak_bytes > std::max(options.window_bytes, largest)) {
-    return Verdict{Oracle::kBound, "the forward stash is beyond its window"};
+    return Verdict{Oracle::kBound, "the forward stash exceeds its window"};
   }
   if (options.window_tensors != kUnlimited &&
       counts.forward_stash_peak_bytes > options.window_tensors * largest) {
-    return Verdict{Oracle::kBound, "the forward stash holds more than its window's packs"};
+    return Verdict{Oracle::kBound, "the forward stash exceeds its window in packs"};
   }
-  // In the published way, the storages of one node and of the one before it are at hand.
+  // With the pool of the copy stream, the storages of a node and of the node before it are alive.
   const std::int64_t at_hand = options.reload_pool == ReloadPool::kConsumer ? 2 : 12 + program.kept;
-  // A storage that is larger than the hold is held beside it.
+  // A storage that is larger than the hold limit may be held in addition.
   const std::int64_t held_beside = options.hold_bytes > 0 && options.hold_bytes < largest ? 1 : 0;
   if (options.hold_bytes != kUnlimited && options.hold_bytes != kAutomatic &&
       options.prefetch_bytes != kAutomatic &&
       counts.backward_stash_peak_bytes >
           options.prefetch_bytes + options.hold_bytes + (at_hand + held_beside) * largest) {
-    return Verdict{Oracle::kBound, "the backward stash is beyond its bound"};
+    return Verdict{Oracle::kBound, "the backward stash exceeds its limit"};
   }
   return std::nullopt;
 }

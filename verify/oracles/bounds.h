@@ -1,5 +1,6 @@
-// Resource bounds: the forward stash within its window, the backward stash within what is
-// prefetched, held, and at hand.
+// Checks the offloader's limits on device memory: the forward stash fits its window, and the
+// backward stash fits the limits on prefetched and held tensors plus the storages that a node
+// needs.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +15,17 @@
 namespace ferry::verify {
 
 struct ProgramBounds {
-  std::int64_t largest = 0;  // the size of the program's largest storage
-  // How many storages one node may need beside those that it saved: a recompute that it begins
-  // takes, of each checkpoint in it, what that kept of its ops.
+  std::int64_t largest = 0;  // size of the largest storage
+  // Number of storages that one node may need in addition to those that it saved. If the node
+  // starts a recompute, each checkpoint in it needs the op results that it kept.
   std::int64_t kept = 0;
 };
 
 std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadStatistics& counts,
                                     const ProgramBounds& program);
 
-// The outputs of these ops in all of the program's checkpoints. Each keeps its own, also of an op
-// in one around.
+// Counts the outputs of these ops in all checkpoints of the program. A nested checkpoint keeps its
+// own, so an op counts once for each checkpoint around it.
 std::int64_t outputs_in_checkpoints(const Program& program, const std::set<std::string>& ops);
 
 }  // namespace ferry::verify

@@ -1,6 +1,6 @@
-// What a pipeline's transfers (shared/transfer/transfer.h) do on the devices: each makes the stream
-// of arrival wait for what was sent, copies tensors, and makes the stream that computes wait for
-// what arrived. Between stages on one device there is none.
+// Counts what a pipeline's transfers (shared/transfer/transfer.h) do on the devices. Each transfer
+// makes the stream of arrival wait for the sent tensors, copies them, and makes the compute stream
+// wait for the copies. Stages on the same device need no transfer.
 #pragma once
 
 #include <array>
@@ -13,20 +13,20 @@
 
 namespace ferry::verify {
 
-// By device, how often each step was taken on one of its streams.
+// Counts, for each device, how often each step was taken on one of its streams.
 class CrossingCounts {
  public:
   explicit CrossingCounts(std::size_t devices) : of_(devices) {}
   void add(std::uint32_t device, Step step, std::int64_t times) {
     of_[device][static_cast<std::size_t>(step) - kFirst] += times;
   }
-  // So many transfers of that many tensors together.
+  // Adds `times` transfers with `tensors` tensors in all.
   void move(std::uint32_t from, std::uint32_t to, std::int64_t times, std::int64_t tensors);
-  // Its two halves: what arrives, and what is then waited for.
+  // The two halves of a transfer: the arrival, and the wait for it.
   void arrive(std::uint32_t from, std::uint32_t to, std::int64_t times, std::int64_t tensors);
   void take(std::uint32_t from, std::uint32_t to, std::int64_t times, std::int64_t tensors);
 
-  // What differs, in words; empty: nothing does.
+  // Describes the first difference; empty if there is none.
   std::string difference(const CrossingCounts& expected) const;
 
   static constexpr std::size_t kFirst = static_cast<std::size_t>(Step::kSent);

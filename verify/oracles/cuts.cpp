@@ -8,7 +8,8 @@
 namespace ferry::verify {
 namespace {
 
-// The cost of the most expensive stage, and its layers. A stage is compared by its cost first.
+// Returns the largest cost of a stage, and the number of layers of that stage. Stages with equal
+// costs are compared by their layers.
 std::pair<std::int64_t, std::size_t> most_of(std::span<const std::int64_t> costs,
                                              const std::vector<std::size_t>& cut) {
   std::pair<std::int64_t, std::size_t> most = {0, 0};
@@ -25,7 +26,7 @@ std::pair<std::int64_t, std::size_t> most_of(std::span<const std::int64_t> costs
 
 std::vector<std::size_t> best_cut(std::span<const std::int64_t> costs, std::size_t stages) {
   std::vector<std::size_t> best;
-  // Bit i of a mask: a stage ends behind layer i.
+  // Bit i of a mask means that a stage ends after layer i.
   for (std::uint64_t mask = 0; mask < std::uint64_t{1} << (costs.size() - 1); ++mask) {
     std::vector<std::size_t> cut = {1};
     for (std::size_t i = 0; i + 1 < costs.size(); ++i) {
@@ -47,7 +48,7 @@ std::vector<std::pair<std::size_t, std::size_t>> chain_checkpoints(std::size_t f
                                                                    std::size_t segments) {
   std::vector<std::pair<std::size_t, std::size_t>> all;
   const std::size_t each = functions / segments;
-  // A border is where another segment begins; what is left over lies behind the last one.
+  // A border is where the next segment begins. The last segment takes the rest.
   for (std::size_t border = each; all.size() + 1 < segments; border += each) {
     all.emplace_back(border - each, border);
   }

@@ -1,4 +1,5 @@
-// How a pipeline's stages and a chain's segments must be cut, found by trying every cut.
+// Finds by brute force how the stages of a pipeline and the segments of a chain must be cut, and
+// which declarations of skip tensors are wrong. It shares no code with the core.
 #pragma once
 
 #include <cstddef>
@@ -10,23 +11,24 @@
 
 namespace ferry::verify {
 
-// The number of layers of each stage. Of all cuts it is the one whose most expensive stage costs
-// least; of these, the one whose most expensive stages have the fewest layers; of these, the one
-// whose first stages have the most. There are few layers.
+// Returns the number of layers of each stage. The best cut has the smallest cost of its most
+// expensive stage. Among equal cuts, the most expensive stages have the fewest layers, and then the
+// first stages have the most. Tries every cut, so it is for few layers.
 std::vector<std::size_t> best_cut(std::span<const std::int64_t> costs, std::size_t stages);
 
-// The segments of a chain of so many functions that are checkpoints, as pairs of first function and
-// the one behind the last: as many in each, and none behind the last border.
+// Returns the checkpointed segments of a chain of functions, each as its first function and the one
+// after its last. All have the same length. The last segment, which takes the rest, is no
+// checkpoint.
 std::vector<std::pair<std::size_t, std::size_t>> chain_checkpoints(std::size_t functions,
                                                                    std::size_t segments);
 
-// A declaration of a layer, of a skip tensor that it stashes or pops.
+// A layer declares that it stashes or pops a skip tensor.
 struct DeclaredSkip {
   std::size_t layer = 0;
   bool pops = false;
   std::string skip;
 };
-// The skip tensors that are not stashed by one layer and popped by one layer after it.
+// Returns the skip tensors that do not have exactly one stash and one later pop.
 std::vector<std::string> unmatched(const std::vector<DeclaredSkip>& declared);
 
 }  // namespace ferry::verify

@@ -1,4 +1,5 @@
-// Determinism: the same run, made again, issues the same operations, to the byte.
+// Checks determinism: when a run is made again, it must issue exactly the same operations. Two runs
+// are compared by a hash of their operations.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace ferry::verify {
 
-// Hashes a run's operations in their order. (Names are left out because they go with the tags,
-// tokens and kinds of streams because only foreign logs have them.)
+// Hashes the operations of a run in order. Names are left out because tags imply them. Tokens and
+// kinds of streams are left out because only foreign logs have them.
 class OpDigest final : public StreamOpConsumer {
  public:
   void operator()(const StreamOp& op) override {

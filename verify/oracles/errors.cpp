@@ -39,7 +39,7 @@ std::optional<Verdict> judge_failure(const sim::Simulation& keep, const sim::Sim
   }
   if (told(run)) return std::nullopt;
   const std::string error = first_difference(sim::messages(keep), sim::messages(run));
-  if (!error.empty()) return Verdict{Oracle::kError, "a failure whose cause is lost: " + error};
+  if (!error.empty()) return Verdict{Oracle::kError, "the cause of a failure was lost: " + error};
   if (keep.gradients != run.gradients)
     return Verdict{Oracle::kValue, "a failure changed a gradient"};
   return std::nullopt;

@@ -1,5 +1,5 @@
-// Errors: a run raises the same ones as the run that keeps every tensor; and where a call or an
-// allocation is made to fail, the cause reaches whoever called.
+// Checks the errors of a run. They must be those of the run that keeps every tensor. If a call or
+// an allocation is made to fail, the cause must reach the caller.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@
 
 namespace ferry::verify {
 
-// Returns an empty text where the errors are alike.
+// Returns the first error that differs, or an empty text.
 std::string first_difference(const std::vector<std::string>& keep,
                              const std::vector<std::string>& run);
-// Whether the message is that of a call or an allocation that was made to fail.
+// Returns true if the message reports a call or an allocation that was made to fail.
 bool is_told_failure(const std::string& message);
 
-// Judges a run in which a call or an allocation failed, beside the one that keeps every tensor. One
-// call of the program may fail for it, and so may those that need its results: then the cause is
-// told. Or the core had another way: then nothing shows.
+// Judges a run in which a call or an allocation failed. Either the cause is reported: then one call
+// of the program, and the calls that need its results, may fail. Or the core recovered: then the
+// run must equal the run that keeps every tensor.
 std::optional<Verdict> judge_failure(const sim::Simulation& keep, const sim::Simulation& run);
 
 }  // namespace ferry::verify

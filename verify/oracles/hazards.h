@@ -1,4 +1,4 @@
-// Hazards that the checkers (sim/check) found, as a verdict.
+// Turns the hazards that the checkers (sim/check) found into a verdict.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace ferry::verify {
 
-// Returns the first hazard, under the oracle that its kind belongs to.
+// Returns the first hazard as a verdict of the oracle for its kind.
 std::optional<Verdict> judge_hazards(const std::vector<check::Hazard>& hazards);
 
-// Takes out frees under a use, which would be hazards if the bytes were given out again at once:
-// under the program's own uses, or under all. True if there were any. (A program may be careless
-// itself, or fail before it is careful. The core says what it could not protect.)
+// Removes frees under a use: hazards only if the freed bytes were reused at once. Removes those
+// under uses of the program, or all of them. Returns true if there were any. (A program may be
+// careless itself, or fail before its own wait. The core reports what it could not protect.)
 enum class Uses : std::uint8_t { kOfTheProgram, kOfAll };
 bool forgive_frees(std::vector<check::Hazard>& hazards, Uses uses);
 

@@ -6,7 +6,8 @@ namespace ferry::verify {
 
 thread_local InvariantWatch* InvariantWatch::innermost = nullptr;
 
-// The handler is set once for all threads, and stays: a thread that watches nothing ends.
+// The handler is set once, for all threads, and stays. On a thread without a watch it ends the
+// process.
 InvariantWatch::InvariantWatch() {
   static const InvariantHandler before = set_invariant_handler(note);
   static_cast<void>(before);
@@ -21,7 +22,7 @@ void InvariantWatch::note(const BrokenInvariant& broken) noexcept {
 
 std::optional<Verdict> InvariantWatch::verdict() const {
   if (!first_) return std::nullopt;
-  std::string words = "this does not hold: " + std::string(first_->words) + " (" +
+  std::string words = "an assertion failed: " + std::string(first_->words) + " (" +
                       std::string(first_->file) + ":" + std::to_string(first_->line) + ")";
   return Verdict{Oracle::kInvariant, std::move(words)};
 }

@@ -1,9 +1,9 @@
-// The invariants that the core asserts (shared/seam/invariant.h), as an oracle: a mutant that
-// breaks one is told from the core by it, where nothing else tells them apart.
+// The assertions of the core (shared/seam/invariant.h) as an oracle. It finds mutants that no other
+// oracle finds.
 //
-// It is asked last, for it says less of what comes of a fault than the others do. What breaks on
-// the calling thread while a call is tried is noted, and the core goes on, so that the campaign
-// does; whatever is not tried here ends the process, as it does for users.
+// It is asked last, because the other oracles say more about a fault. A failed assertion on the
+// thread that tries a program is recorded and the core continues, so the campaign goes on.
+// Elsewhere it ends the process, as it does for users.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@
 
 namespace ferry::verify {
 
-// While it lives, notes the first invariant that breaks on the thread that made it. They nest: the
-// innermost one notes.
+// While it lives, records the first assertion that fails on its thread. Watches nest: the innermost
+// one records.
 class InvariantWatch {
  public:
   InvariantWatch();
@@ -23,7 +23,7 @@ class InvariantWatch {
   InvariantWatch& operator=(const InvariantWatch&) = delete;
   ~InvariantWatch();
 
-  // None: nothing broke.
+  // Returns nothing if no assertion failed.
   std::optional<Verdict> verdict() const;
 
  private:
@@ -34,7 +34,8 @@ class InvariantWatch {
   std::optional<BrokenInvariant> first_;
 };
 
-// What `attempt` finds; where it finds nothing, the first invariant that broke in it.
+// Returns the verdict of `attempt` or, if it has none, that of the first assertion that failed in
+// it.
 template <class Attempt>
 std::optional<Verdict> asking_invariants(const Attempt& attempt) {
   const InvariantWatch watch;

@@ -1,5 +1,5 @@
-// The run that a trial is judged by: it keeps every tensor and recomputes nothing. And how the
-// judged run goes.
+// The run that a trial is compared with. It keeps every tensor and recomputes nothing. The judged
+// run must have the same gradients and errors.
 #pragma once
 
 #include <memory>
@@ -14,21 +14,22 @@
 
 namespace ferry::verify {
 
-// How the run goes beside what the trial says. Where `choices` make a call or an allocation fail,
-// the program's calls may end early: then gradients are not compared, and errors are counted.
+// Conditions of a run that are not part of the trial. If `choices` make a call or an allocation
+// fail, calls of the program may end early. Then gradients are not compared, and errors are
+// counted.
 struct Conditions {
   choices::Choices* choices = nullptr;
   StreamOpConsumer* watch = nullptr;
 };
 
-// Runs the program as one that keeps everything and recomputes nothing, for its results: hazards
-// are not looked for, as nobody reads them. `prepared`: see sim::SimulationOptions. `lifespans`
-// watches it; null: nobody does.
+// Runs the program with everything kept and nothing recomputed. It does not check stream order,
+// because only the results are used. `prepared`: see sim::SimulationOptions. `lifespans` watches
+// the run; it may be null.
 sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
                                std::shared_ptr<const sim::Prepared> prepared,
                                Lifespans* lifespans = nullptr);
 
-// Whether a call or an allocation was made to fail.
+// Returns true if a call or an allocation was made to fail.
 bool struck(const sim::Simulation& run, const Conditions& conditions);
 
 }  // namespace ferry::verify

@@ -1,4 +1,4 @@
-// Leaks are what is left when a run's program is done with everything.
+// Checks for leaks: what is left after the program of a run has dropped everything.
 #pragma once
 
 #include <optional>

@@ -30,7 +30,7 @@ void Lifespans::task_ended() noexcept {
   if (--depth_ == 0) next();
 }
 
-// Another node, or what follows the task.
+// Called when the next node begins, or a task ends.
 void Lifespans::next() {
   compare();
   ++nodes_;
@@ -44,7 +44,8 @@ void Lifespans::compare() {
       const auto name = kept_->forward_names_.find(tag);
       const auto gone = kept_->gone_.find(tag);
       if (name == kept_->forward_names_.end() || gone == kept_->gone_.end()) continue;
-      if (gone->second <= nodes_) complaint_ = "what " + name->second + " made again is not needed";
+      if (gone->second <= nodes_)
+        complaint_ = "the recomputed output of " + name->second + " is no longer needed";
     }
   }
 }

@@ -7,7 +7,7 @@
 namespace ferry::verify {
 
 Lives::Lives(const Program& program) {
-  std::vector<bool> body(program.codes.size());  // of a node
+  std::vector<bool> body(program.codes.size());  // is it the body of a node?
   for (const Code& code : program.codes) {
     for (const Statement& statement : code.statements) {
       if (const auto* node = std::get_if<MakeNode>(&statement.action)) body[node->body] = true;
@@ -37,7 +37,7 @@ void Lives::operator()(const StreamOp& op) {
 void Lives::task_ended() noexcept {
   if (--depth_ > 0) return;
   for (const auto& [address, name] : alive_) {
-    if (!name.empty()) complaint_ = "what " + name + " made again outlives its backward";
+    if (!name.empty()) complaint_ = "the recomputed output of " + name + " outlives its backward";
   }
   alive_.clear();
 }

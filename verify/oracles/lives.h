@@ -1,9 +1,9 @@
-// Finds memory that a backward leaves behind: what an op that ran again made goes at the latest
-// with the outermost graph task in which it ran, for nobody may need it any more. (Of a step with
-// one derivative. Where there are more, the graph of the next one may.)
+// Finds memory that a backward leaves behind. The output of a recomputed op must be freed by the
+// end of the outermost graph task in which it was recomputed, because nothing can need it later.
+// This holds for steps with one derivative: the graph of a further derivative may need it.
 //
-// It knows the ops that may run again from the program, and which of them do from the engine: they
-// are kernels of forward within a graph task.
+// The ops that may be recomputed are known from the program. They are recomputed if they run as
+// kernels of forward within a graph task.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@ class Lives final : public StreamOpConsumer, public sim::TaskWatch {
   void task_began() override { ++depth_; }
   void task_ended() noexcept override;
 
-  // Empty where there is nothing to complain of.
+  // Empty if there is no complaint.
   const std::string& complaint() const { return complaint_; }
 
  private:
   std::set<std::string, std::less<>> ops_;      // of forward
-  std::map<std::uint64_t, std::string> alive_;  // by address: who wrote it again; "": nobody
+  std::map<std::uint64_t, std::string> alive_;  // by address: the op that wrote it again, or ""
   int depth_ = 0;
   std::string complaint_;
 };

@@ -8,8 +8,9 @@
 namespace ferry::verify {
 namespace {
 
-// What comes back from a segment or a span is on a storage that no span made: where a backward
-// inside a span saves it for the graph of a gradient, the span passes it on.
+// Returns a copy of the tensor on a new storage. What comes back from a segment or a span is on a
+// storage that no span made. If a backward inside a span saves it for the graph of a gradient, the
+// span passes it on.
 sim::Tensor made_again(const sim::TensorImpl& tensor) {
   sim::Machine& machine = *tensor.storage->machine;
   sim::Tensor again = std::make_shared<sim::TensorImpl>(tensor);
@@ -17,7 +18,7 @@ sim::Tensor made_again(const sim::TensorImpl& tensor) {
   return again;
 }
 
-// While it lives, the list has one more.
+// Adds an element to the list while it lives.
 template <class T>
 class Pushed {
  public:
@@ -79,7 +80,7 @@ ModelRun::ModelRun(const Program& program, const std::vector<PlanSpan>& spans,
   tape_.drop_frames();
 }
 
-// From the innermost one that has it. What a segment passes on goes to no other.
+// Asks the innermost level first. What a segment passes on is not offered to the levels around it.
 SourceRef ModelRun::source_of(const sim::Tensor& tensor, const Levels& levels) {
   for (auto at = levels.rbegin(); at != levels.rend(); ++at) {
     Level& level = **at;
@@ -96,7 +97,7 @@ SourceRef ModelRun::source_of(const sim::Tensor& tensor, const Levels& levels) {
   return std::make_shared<KeptSource>(tensor);
 }
 
-// None: nothing is planned for it.
+// Returns null if there is no plan for the segment.
 const SegmentPlan* ModelRun::next_segment() {
   static const SegmentPlan plain = SegmentPlan::closed(false);
   if (cursors_.empty() || !cursors_.back().plan) return nullptr;

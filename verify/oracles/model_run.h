@@ -1,9 +1,9 @@
-// Runs a program without running anything again, under hooks that keep every saved tensor, and
-// notes what would have come back from where (saved_sources.h): which calls spans would run again,
-// and where a tensor would be refused that was written since it was saved.
+// Runs a program without any recompute, under hooks that keep every saved tensor. It records what
+// would have been needed to get each tensor back (saved_sources.h): which calls spans would
+// recompute, and which tensors would be rejected because they were written since their save.
 //
-// Not modelled: segments and calls that are spans in one program, reentrant segments, plans with
-// segments that bodies of nodes call, what the function of a segment writes of what it has saved.
+// Not modelled: programs with both segments and calls that are spans, reentrant segments, plans
+// with segments that bodies of nodes call, and writes by a segment's function to what it has saved.
 #pragma once
 
 #include <cstdint>
@@ -21,28 +21,29 @@ namespace ferry::verify {
 
 class ModelRun final : private sim::KernelTimes, private sim::SegmentRunner {
  public:
-  // `spans`: those of a plan; beside them the program's calls may be spans. `plan`: that of the
-  // segments in each call of main; null: none. `prepared`: of the program; null: it is made here.
+  // `spans` are the spans of a plan; calls of the program may be spans as well. `plan` has the
+  // segments in each call of main; null: there is none. `prepared` belongs to the program; null: it
+  // is made here.
   ModelRun(const Program& program, const std::vector<PlanSpan>& spans, const SegmentPlan* plan,
            std::shared_ptr<const sim::Prepared> prepared = nullptr);
 
-  std::int64_t kernels() const { return kernels_.count; }  // that ran
-  std::int64_t again() const { return again_; }            // calls that spans add to these
+  std::int64_t kernels() const { return kernels_.count; }  // kernels that ran
+  std::int64_t again() const { return again_; }            // calls that spans recompute in addition
   const SpanCounts& spans() const { return spans_; }
   const std::vector<sim::ProgramError>& errors() const { return tape_.errors(); }
 
  private:
   class Kept;
   class Pair;
-  // A segment or a span, of which tensors are saved.
+  // A segment or a span in which tensors are saved.
   struct Level {
     std::shared_ptr<SpanModel> span;
     std::shared_ptr<SegmentModel> segment;
     const SegmentPlan* plan = nullptr;  // of the segment
-    std::size_t packs = 0;              // in the segment so far
+    std::size_t packs = 0;              // number of packs in the segment so far
   };
   using Levels = std::vector<std::shared_ptr<Level>>;
-  // The next segment in a plan.
+  // Points to the next segment in a plan.
   struct Cursor {
     const SegmentPlan* plan = nullptr;
     std::size_t next = 0;
@@ -72,8 +73,8 @@ class ModelRun final : private sim::KernelTimes, private sim::SegmentRunner {
   SpanCounts spans_;
   sim::Machine machine_;
   sim::Tape tape_;
-  Levels levels_;                // that run now, from the outermost one
-  std::vector<Cursor> cursors_;  // of the segments that run now, and of the call of main
+  Levels levels_;                // that are running, outermost first
+  std::vector<Cursor> cursors_;  // for the running segments, and the call of main
 };
 
 }  // namespace ferry::verify

@@ -27,7 +27,7 @@ void MoveWatch::operator()(const StreamOp& op) {
   if (op.name == "move") globals_.push_back(op.writes[0]);
   if (op.step == Step::kOffload) {
     for (const Range& global : globals_) {
-      if (overlap(global, op.reads[0])) complaint_ = "a global moved";
+      if (overlap(global, op.reads[0])) complaint_ = "a parameter or a buffer moved";
     }
     for (const Copy& copy : copies_) {
       if (copy.from == op.reads[0]) complaint_ = "the same bytes moved twice";
@@ -38,7 +38,7 @@ void MoveWatch::operator()(const StreamOp& op) {
   for (const Range& range : op.writes) forget(range);
 }
 
-// Is called when the range is written or given back: a copy from or to it is no copy any more.
+// Called when the range is written or freed: a copy from it or to it is then no longer valid.
 void MoveWatch::forget(const Range& range) {
   std::erase_if(copies_, [&](const Copy& copy) {
     return overlap(copy.from, range) || overlap(copy.to, range);

@@ -1,5 +1,5 @@
-// Finds copies that should not have been made: of a global (parameters and buffers stay), or of
-// bytes of which the host holds a copy already.
+// Finds copies to the host that must not be made: copies of parameters and buffers, and copies of
+// bytes that the host already has.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class MoveWatch final : public StreamOpConsumer {
   explicit MoveWatch(const Program& program);
   void operator()(const StreamOp& op) override;
 
-  // Returns an empty text where there is nothing to complain of.
+  // Empty if there is no complaint.
   const std::string& complaint() const { return complaint_; }
 
  private:
@@ -27,7 +27,7 @@ class MoveWatch final : public StreamOpConsumer {
   };
   void forget(const Range& range);
 
-  std::vector<bool> may_move_;  // of the globals, in the order in which they are allocated
+  std::vector<bool> may_move_;  // for each global, in order of allocation
   std::size_t globals_seen_ = 0;
   std::vector<Range> globals_;
   std::vector<Copy> copies_;

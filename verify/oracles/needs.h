@@ -1,9 +1,9 @@
-// Finds which saved tensors each backward needs. It asks a run without recomputes, under
-// hooks that keep what they are given, and note the graph task in which it is unpacked.
+// Finds which saved tensors each backward needs. It makes a run without recomputes, under hooks
+// that keep every tensor and record the graph task in which it is unpacked.
 //
-// Recomputing changes neither what forward saves nor what backward reaches, so these are also the
-// tensors that a run with checkpoints has to bring back, in the same tasks. What backwards save
-// (graphs of gradients) is nobody's to recompute and is not listed.
+// A recompute changes neither what forward saves nor what backward reaches. So a run with
+// checkpoints must get back the same tensors in the same tasks. Tensors that backwards save, for
+// graphs of gradients, are never recomputed and are not listed.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 namespace ferry::verify {
 
 using GraphTasks = std::set<GraphTaskId>;
-// Lists, for each call of main, the tensors that hooks see of it in the order of packing.
+// For each call of main: the tensors that hooks see, in packing order, each with its graph tasks.
 using Needs = std::vector<std::vector<GraphTasks>>;
 
 class NeedsRun final : private sim::KernelTimes {

@@ -1,4 +1,5 @@
-// What an offloader has on the host, as oracles know it from the packs that they saw.
+// The state of an offloader's host memory, as the oracles know it from the packs that they saw. The
+// model of the offloader (accounts.h, way_back.h) consists of these structures.
 #pragma once
 
 #include <algorithm>
@@ -15,37 +16,38 @@ namespace ferry::verify {
 
 struct WatchedSave;
 
-// A copy on the host, as long as a saved tensor needs it.
+// A copy on the host. It lives as long as a saved tensor needs it.
 struct Parcel {
-  // Why the device has its bytes again: for further saves, or ahead of their use.
+  // Why the bytes are on the device again: for further saves (held), or before their use
+  // (prefetched).
   enum class Back : std::uint8_t { kNo, kAhead, kHeld, kHeldLarge };
 
   std::weak_ptr<sim::StorageImpl> source;
-  std::uint64_t storage = 0;  // its identity
+  std::uint64_t storage = 0;  // identity of the storage
   std::weak_ptr<sim::VersionCounter> counter;
   std::uint64_t counter_identity = 0;
-  std::uint64_t version = 0;  // when it was packed
+  std::uint64_t version = 0;  // at the time of the pack
   Extent extent;
   std::uint64_t run = 0;
-  std::uint64_t pack = 0;      // within its run
-  std::uint64_t sequence = 0;  // of all packs
-  std::uint64_t address = 0;   // of the source, when it was packed
-  bool replaced = false;       // the source had other memory while it was copied
-  std::uint64_t host = 0;      // where the copy lies
+  std::uint64_t pack = 0;      // number of the pack in its forward
+  std::uint64_t sequence = 0;  // number of the pack in the run
+  std::uint64_t address = 0;   // of the source, at the time of the pack
+  bool replaced = false;       // the source's memory was replaced during the copy
+  std::uint64_t host = 0;      // address of the copy
   std::vector<const WatchedSave*> saves = {};
-  std::optional<std::uint64_t> task = {};  // the latest that unpacked one
+  std::optional<std::uint64_t> task = {};  // the latest task that unpacked one of the saves
   bool reloaded = false;
-  bool ahead = false;  // reloaded, and nobody has used that yet
+  bool ahead = false;  // reloaded and not used yet
   Back back = Back::kNo;
-  TargetRef target = {};  // where it is back
+  TargetRef target = {};  // the reloaded storage
 
   std::int64_t bytes() const { return extent.end - extent.begin; }
-  // While it is copied.
+  // Called while the parcel is being copied.
   void look_at_place() {
     const sim::Storage now = source.lock();
     replaced |= now && now->address != address;
   }
-  // Whether the source is there, and has not the memory that was copied.
+  // Returns true if the source exists and no longer has the memory that was copied.
   bool is_elsewhere() const {
     const sim::Storage now = source.lock();
     return now && (now->address != address || now->bytes < extent.end);
@@ -55,12 +57,13 @@ struct Parcel {
 // A saved tensor.
 struct WatchedSave {
   std::uint64_t run = 0;
-  std::uint64_t sequence = 0;              // of its pack
-  std::shared_ptr<Parcel> parcel = {};     // null: it was kept
+  std::uint64_t sequence = 0;              // number of its pack in the run
+  std::shared_ptr<Parcel> parcel = {};     // null: the tensor was kept
   std::optional<std::uint64_t> task = {};  // the latest graph task that unpacked it
 };
 
-// Bytes on the host now, and the most in this forward (with what followed it) and the one before.
+// Bytes on the host: now, the peak since the last forward began, and the peak in the forward before
+// it.
 struct HostBytes {
   std::int64_t now = 0;
   std::int64_t most = 0;
@@ -74,7 +77,7 @@ struct HostBytes {
     most_before = most;
     most = now;
   }
-  // What a bound is now: of one that is automatic, the share of them that it stands for.
+  // Returns the effective limit. An automatic limit is a fraction of the recent peak.
   std::int64_t limit(std::int64_t bound) const {
     constexpr std::int64_t kMost = std::int64_t{512} << 20;
     if (bound != kAutomatic) return bound;

@@ -3,7 +3,7 @@
 namespace ferry::verify {
 
 void Places::operator()(const StreamOp& op) {
-  if (op.kind == StreamOpKind::kAlloc && op.stream != sim::kNoStream) {  // no host memory
+  if (op.kind == StreamOpKind::kAlloc && op.stream != sim::kNoStream) {  // not host memory
     blocks_[op.range.address] = {op.range.end(), machine_.device_of(op.stream)};
     of_.erase(op.range.address);
   }
@@ -28,7 +28,7 @@ void Places::judge(const StreamOp& op, const Range& range) {
                " with memory of device " + std::to_string(block.device);
 }
 
-// What is computed of a micro-batch's tensors is its own; a weight is nobody's.
+// What is computed from a micro-batch's tensors belongs to it. Weights belong to no micro-batch.
 std::optional<std::size_t> Places::trace(const StreamOp& op) {
   for (const Range& range : op.reads) {
     const auto found = of_.find(range.address);
@@ -49,11 +49,11 @@ void Places::take_part(const StreamOp& op, std::size_t microbatch) {
     ran_.erase({layer, microbatch});
     return;
   }
-  if (!op.name.starts_with("layer")) return;  // a sum of gradients, say
+  if (!op.name.starts_with("layer")) return;  // for example, a sum of gradients
   forward_[std::string(op.name)].insert(microbatch);
   if (!ran_.emplace(op.name, microbatch).second && waited) {
     late_ = "`" + std::string(op.name) + "` of micro-batch " + std::to_string(microbatch) +
-            " runs again after its stream waited for gradients";
+            " is recomputed after its stream waited for gradients";
   }
 }
 

@@ -1,10 +1,13 @@
-// Where a pipeline's kernels run, and in what order: each on the device whose memory it reads and
-// writes; so many forwards before the first backward as the schedule says; in backward the last
-// micro-batch first; and what runs again before the stream waits for the gradients that it runs
-// again for.
+// Checks where and in what order a pipeline's kernels run:
 //
-// A simulated kernel computes the same from memory of another device, which CUDA would refuse or
-// fetch over the link; and gradients are sums, whatever comes first. So values show none of it.
+// * Each kernel runs on the device whose memory it reads and writes.
+// * As many forwards run before the first backward as the schedule says.
+// * Backward takes the last micro-batch first.
+// * A recompute starts before its stream waits for the gradients that it is needed for.
+//
+// Values do not show such faults. A simulated kernel computes the same with memory of another
+// device, which CUDA would reject or access over the link, and a sum of gradients has one value in
+// any order.
 #pragma once
 
 #include <cstddef>
@@ -23,34 +26,35 @@
 
 namespace ferry::verify {
 
-// Watches one run, from its first operation on. Kernels have names: "layer3" in forward, "grad3.0"
-// in backward.
+// Watches one run, from its first operation on. It knows kernels by name: "layer3" in forward,
+// "grad3.0" in backward.
 class Places final : public StreamOpConsumer {
  public:
   // The machine must outlive it.
   explicit Places(const sim::Machine& machine) : machine_(machine) {}
   void operator()(const StreamOp& op) override;
 
-  // What runs from now on runs for the first time.
+  // From now on, each forward kernel counts as running for the first time.
   void step_begins() { ran_.clear(); }
-  // What a stream has waited for so far was another backward's.
+  // Forgets what streams have waited for: that belongs to an earlier backward.
   void backward_begins() { waited_.clear(); }
-  // What is made of that memory belongs to the micro-batch.
+  // Everything that is computed from this memory belongs to the micro-batch.
   void input(const Range& range, std::size_t microbatch) { of_[range.address] = microbatch; }
 
-  // Whose tensor begins there; none: nobody's.
+  // Returns the micro-batch whose tensor begins there, if any.
   std::optional<std::size_t> microbatch_of(const Range& range) const {
     const auto found = of_.find(range.address);
     return found == of_.end() ? std::nullopt : std::optional(found->second);
   }
-  // The micro-batches that a kernel worked on, one after the other.
+  // Returns the micro-batches that a kernel worked on, in order.
   std::vector<std::size_t> order(std::string_view kernel) const;
-  // How many micro-batches a layer had gone forward with when it first went backward; none: it did
-  // not.
+  // Returns how many micro-batches had passed the layer's forward before its first backward. None
+  // if it had no backward.
   std::optional<std::size_t> ahead(std::size_t layer) const;
-  // What ran on another device than its memory's; empty: nothing did.
+  // Describes a kernel that ran on another device than its memory; empty if there is none.
   const std::string& misplaced() const { return misplaced_; }
-  // What ran again only after its stream had waited for a gradient; empty: nothing did.
+  // Describes a recompute that ran after its stream had waited for gradients; empty if there is
+  // none.
   const std::string& late() const { return late_; }
 
  private:
@@ -64,14 +68,14 @@ class Places final : public StreamOpConsumer {
   void take_part(const StreamOp& op, std::size_t microbatch);
 
   const sim::Machine& machine_;
-  std::map<std::uint64_t, Block> blocks_;              // of devices' memory, by address
-  std::unordered_map<std::uint64_t, std::size_t> of_;  // by address: whose tensor begins there
+  std::map<std::uint64_t, Block> blocks_;              // device memory by address
+  std::unordered_map<std::uint64_t, std::size_t> of_;  // micro-batch by address of the tensor
   std::map<std::string, std::vector<std::size_t>, std::less<>> orders_;
   std::map<std::string, std::set<std::size_t>, std::less<>> forward_;  // micro-batches, by layer
   std::map<std::string, std::size_t, std::less<>> ahead_;
-  std::set<std::pair<std::string, std::size_t>> ran_;       // forward kernels, since their backward
-  std::map<StreamId, std::optional<std::size_t>> arrived_;  // what the latest copy had
-  std::map<EventId, std::optional<std::size_t>> recorded_;  // likewise
+  std::set<std::pair<std::string, std::size_t>> ran_;       // forward kernels since their backward
+  std::map<StreamId, std::optional<std::size_t>> arrived_;  // the micro-batch of the latest copy
+  std::map<EventId, std::optional<std::size_t>> recorded_;  // the same for events
   std::set<std::pair<StreamId, std::size_t>> waited_;       // since a kernel worked on it
   std::string misplaced_, late_;
 };

@@ -14,7 +14,7 @@
 namespace ferry::verify {
 namespace {
 
-// The ops of which an output is written after them, in the same code.
+// Returns the ops that have an output which a later op of the same code writes.
 std::set<const Op*> ops_written_later(const Program& program) {
   std::set<const Op*> written;
   for (const Code& code : program.codes) {
@@ -34,7 +34,7 @@ std::set<const Op*> ops_written_later(const Program& program) {
 
 class RecomputeModel {
  public:
-  // `plan`: of each call of main; null: none.
+  // `plan` is for each call of main; null: there is none.
   RecomputeModel(const Program& program, const SegmentPlan* plan, const std::set<std::string>& kept)
       : program_(program), kept_(kept), written_(ops_written_later(program)) {
     Needs needs = NeedsRun(program).take();
@@ -63,16 +63,16 @@ class RecomputeModel {
   struct Item {
     const Op* op = nullptr;
     std::unique_ptr<Run> segment = nullptr;
-    std::size_t inputs = 0;  // of the segment: the items before it are their packs
+    std::size_t inputs = 0;  // of the segment: this many packs before it
     std::optional<SavedChoice> pack = {};
     bool held = false;          // a pack that is recomputed
-    GraphTasks needed_in = {};  // a node's pack
+    GraphTasks needed_in = {};  // tasks that need it, for the pack of a node
   };
-  // Lists what a segment's code does with the plain calls in it; or what a call of main does.
+  // Lists what the code of a segment does, with its plain calls; or what a call of main does.
   struct Run {
     const Call* segment = nullptr;
     const SegmentPlan* plan = nullptr;
-    bool hooks = true;  // around it there are some
+    bool hooks = true;  // there are hooks around it
     std::vector<Item> items;
     std::size_t packs = 0;
   };
@@ -82,7 +82,7 @@ class RecomputeModel {
     std::size_t next = 0;
   };
 
-  // What of a code's run leads to something that has a gradient.
+  // The values and nodes of a code's run that lead to something with a gradient.
   struct Graph {
     std::set<Slot> slots = {};
     std::set<std::uint32_t> nodes = {};
@@ -104,7 +104,7 @@ class RecomputeModel {
     }
   }
 
-  // `graph`: of the code's arguments; and then of all of it.
+  // On entry, `graph` knows the code's arguments; on return, all of its values.
   void add_called(Run& run, const Call& call, Cursor& cursor, bool excluded, Graph& graph) {
     const Code& code = program_.codes[call.code];
     if (call.recompute != Recompute::kCheckpoint) return add_code(run, code, cursor, graph);
@@ -201,13 +201,15 @@ class RecomputeModel {
     again_ = true;
     for (std::size_t i = 0; i < last; ++i) run_item(run.items[i]);
     again_ = false;
-    // A call whose inputs were being saved has begun.
+    // Inner segments whose inputs were being saved when the recompute stopped have begun, so they
+    // count.
     for (std::size_t i = last; i < run.items.size(); ++i) {
       if (run.items[i].segment && i - run.items[i].inputs < last) ++counts_.segments;
     }
   }
 
-  // Runs each segment in it, and itself, once in every task that needs it; says in which.
+  // Recomputes each inner segment, and then this one, once in every task that needs it. Returns the
+  // tasks that needed this one.
   GraphTasks run_again_where_needed(const Run& run) {
     GraphTasks tasks;
     for (std::size_t i = 0; i < run.items.size(); ++i) {
@@ -227,9 +229,9 @@ class RecomputeModel {
   const std::set<std::string>& kept_;
   const std::set<const Op*> written_;
   RecomputeCounts counts_;
-  bool again_ = false;    // what runs now is a recompute
+  bool again_ = false;    // a recompute is running
   bool refused_ = false;  // in this call of main
-  // These two belong to the call of main that is being counted.
+  // These two belong to the current call of main.
   std::vector<GraphTasks> needs_;
   std::size_t packs_ = 0;
 };

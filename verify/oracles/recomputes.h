@@ -1,15 +1,15 @@
-// Works out how often each op of a program runs by the rules of nesting
-// (shared/checkpoint/checkpointer.h), whatever the order of the derivatives. It takes the text of
-// the program, and the tensors that each backward needs where nothing is recomputed (needs.h).
+// Works out how often each op of a program runs by the rules of nested checkpoints
+// (shared/checkpoint/checkpointer.h), for any order of derivatives. Its input is the text of the
+// program, and the tensors that each backward needs if nothing is recomputed (needs.h).
 //
-// For each segment it lists what matters, in order: ops, packs, segments. A segment is run again
-// once in each graph task in which a tensor that it recomputes is needed: by a node, or as the
-// input of a segment in it that runs again. It then runs up to the last tensor that it recomputes,
-// or to its end; the segments that it meets run as in forward, but that all which they save is to
-// be made again.
+// For each segment it lists ops, packs and inner segments in order. A segment is recomputed once in
+// each graph task that needs a tensor which the segment recomputes. A node may need the tensor, or
+// it may be the input of an inner segment that is recomputed. The recompute runs up to the last
+// tensor that the segment recomputes, or to its end. Inner segments then run as in forward, but
+// everything they save must be made again.
 //
-// Not modelled: reentrant segments, backwards inside forward, failures, segments that bodies call
-// or that are called where hooks are excluded.
+// Not modelled: reentrant segments, backwards inside forward, failures, segments that bodies call,
+// and segments that are called where hooks are excluded.
 #pragma once
 
 #include <cstdint>
@@ -35,28 +35,28 @@ class OpCounter final : public StreamOpConsumer {
 };
 
 struct RecomputeCounts {
-  OpCounts ops;  // the runs of each
+  OpCounts ops;  // runs of each op
   std::int64_t segments = 0;
   std::int64_t recomputes = 0;
   std::int64_t stopped_early = 0;
   bool packs_known = true;  // every node of the program is made
-  std::int64_t saved = 0;   // packs in segments, by what is chosen for them
+  std::int64_t saved = 0;   // packs in segments, by the choice for them
   std::int64_t kept = 0;
   std::int64_t passed_on = 0;
-  std::int64_t refused = 0;  // calls of main whose backward asks for a kept output that was written
+  std::int64_t refused = 0;  // calls of main whose backward needs a kept output that was written
 };
 
-// `plan` says what each call of main keeps; null: nothing is planned. `kept`: the ops whose outputs
-// every segment keeps.
+// `plan` says what each call of main keeps; null: there is no plan. `kept` names the ops whose
+// outputs every segment keeps.
 RecomputeCounts expected_counts(const Program& program, const SegmentPlan* plan,
                                 const std::set<std::string>& kept = {});
 
-// The ops of the program's forward, by name, of which an output is written after them.
+// Returns the ops of the forward, by name, that have an output which a later op writes.
 std::set<std::string> written_later(const Program& program);
 
-// Compares the core's statistics; empty where they are right.
+// Compares with the core's statistics. Describes the first difference, or returns an empty text.
 std::string miscounted(const RecomputeCounts& expected, const CheckpointStatistics& counted);
-// Names an op that ran more or less often than expected; empty where there is none.
+// Names an op that ran more or less often than expected, or returns an empty text.
 std::string miscounted(const OpCounts& expected, const OpCounts& counted);
 
 }  // namespace ferry::verify

@@ -53,7 +53,7 @@ void Releases::task_ended(Task& task) {
   for (const TargetRef& target : std::exchange(task.due, {})) release(*target);
 }
 
-// One record for each stream.
+// Records one event on each stream.
 void Releases::record(Task& task) {
   std::vector<StreamId> streams;
   for (const Task::Use& use : task.uses) {

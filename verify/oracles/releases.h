@@ -1,13 +1,14 @@
-// What must be told about storages that came back from the pool of the copy stream, and when.
+// Works out which calls the offloader must make for reloaded storages, and when, if they come from
+// the pool of the copy stream.
 //
-// That pool would give a block out again while a compute stream still reads it. So when a node has
-// run, a record is made on each stream on which it was handed such storages. A storage that nobody
-// will be handed any more goes one node later, so that the copy stream does not wait for the node
-// that it feeds: the pool's stream waits for the records of those that read it. Where somebody else
-// has the storage when its node has run, or it was handed out in no node, the pool is told of the
-// streams instead.
+// That pool may hand out a block again while a compute stream still reads it. So after each node,
+// an event is recorded on each stream on which the node got such storages. A storage that is no
+// longer needed is released one node later: the pool's stream waits for the events of its readers.
+// Because of the delay, the copy stream does not wait for the node that it serves. If somebody else
+// still has the storage when its node has run, or if it was handed out outside of any node, the
+// pool is told which streams use it (record_use).
 //
-// From the consumer's pool nothing of this is needed, and nothing is expected.
+// Storages from the consumer's pool need no such calls.
 #pragma once
 
 #include <compare>
@@ -22,17 +23,17 @@
 
 namespace ferry::verify {
 
-// A storage that came back.
+// A reloaded storage.
 struct Target {
   struct Reader {
     StreamId stream;
-    int open = 0;  // times that it was handed to the node that runs
+    int open = 0;  // how often the running node got it
     bool done = false;
   };
-  std::weak_ptr<sim::StorageImpl> storage = {};  // once it was handed out
-  std::optional<StreamId> owner = {};            // of the pool
+  std::weak_ptr<sim::StorageImpl> storage = {};  // set when it is handed out
+  std::optional<StreamId> owner = {};            // stream of its pool
   std::vector<Reader> readers = {};
-  bool kept = true;  // by its parcel
+  bool kept = true;  // its parcel keeps it
   bool escaped = false;
 
   bool in_use() const;
@@ -46,14 +47,14 @@ class Releases {
     StreamId stream{};
     auto operator<=>(const Told&) const = default;
   };
-  // Of a graph task. (Its nodes run one after the other.)
+  // The uses in a graph task. Its nodes run one after the other.
   struct Task {
     struct Use {
       TargetRef target;
       StreamId consumer{};
     };
     bool in_node = false;
-    std::vector<Use> uses = {};  // of the node that runs, or that failed
+    std::vector<Use> uses = {};  // of the running node, or of one that failed
     std::vector<TargetRef> due = {};
   };
 
@@ -63,16 +64,16 @@ class Releases {
            options.copy_streams != CopyStreams::kNone;
   }
 
-  // `task`: null: it is handed out in none.
+  // A storage is handed out. `task` is null if this happens outside of any task.
   void use(const TargetRef& target, StreamId consumer, Task* task);
-  // Its parcel does not keep it any more; `task`: null: no task goes on that might tell it later.
+  // Its parcel no longer keeps the storage. `task` is null if no running task can release it later.
   void let_go(const TargetRef& target, Task* task);
   void node_ran(Task& task);
-  // Before and after what the task left is let go.
+  // Called before and after the offloader releases what the task left.
   void task_ends(Task& task);
   void task_ended(Task& task);
 
-  // What must have been told so far.
+  // The calls that must have been made since the list was last taken.
   std::vector<Told>& told() { return told_; }
 
  private:

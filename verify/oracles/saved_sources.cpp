@@ -20,7 +20,7 @@ std::int64_t SegmentModel::need(GraphTaskId task) {
   return calls;
 }
 
-// While it lives, autograd may need the tensor.
+// Lives as long as autograd may need the tensor.
 class SpanModel::MadeSource final : public Source {
  public:
   MadeSource(std::shared_ptr<SpanModel> span, std::size_t ordinal)
@@ -89,7 +89,7 @@ void SpanModel::end(const Saver& save) {
   }
 }
 
-// Autograd needs it no more.
+// Called when autograd no longer needs the tensor.
 void SpanModel::forget(std::size_t ordinal) {
   packs_[ordinal].alive = false;
   const auto alive = [](const Pack& pack) { return pack.alive; };
@@ -125,7 +125,8 @@ std::int64_t SpanModel::replay(const std::vector<std::size_t>& ordinals, GraphTa
   return calls;
 }
 
-// Every call that changed one of these before it was packed, and what those calls read of it.
+// Finds every call that changed one of these storages before its pack, and the calls for what those
+// read.
 std::set<std::size_t> SpanModel::needed(const std::vector<std::size_t>& ordinals) const {
   std::set<std::size_t> needed;
   const std::function<void(StorageId, std::size_t)> need = [&](StorageId storage,

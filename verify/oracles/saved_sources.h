@@ -1,16 +1,16 @@
-// What a saved tensor comes back from, in a model of a run in which nothing runs again: the tensor
-// itself, a segment that would run again, or a span of operators.
+// Says where a saved tensor comes back from, in a model of a run that recomputes nothing: from the
+// tensor itself, from a segment, or from a span of operators.
 //
-// Each is refused by its own rule where it was written in place since it was saved:
+// If a tensor was written in place after its save, each source has its own rule for an error:
 //
-//  * A tensor that was kept, or moved, is refused itself.
-//  * What a segment recomputes is another tensor, so it may be written. The segment's inputs were
-//    saved under the hooks around, and it is refused where one of these is.
-//  * What a span makes is refused itself; and so is a tensor for which a call would have to run
-//    again that read a tensor from outside, where that one was written since.
+// * A tensor that was kept or moved: error. * A tensor that a segment recomputes is a new tensor,
+// so it may be written. But the segment's inputs
+//    were saved under the hooks around it, and a written input is an error.
+// * A tensor that a span made: error. It is also an error if a call that must be recomputed for the
+//    tensor read a tensor from outside, and that one was written since.
 //
-// A segment or a span brings back all that is alive when a graph task first needs something of it.
-// Then what it begins from is needed, in the order of the calls that read it.
+// A segment or a span brings back everything that is alive when a graph task first needs some of
+// it. Its own inputs are then needed in the order of the calls that read them.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +29,13 @@
 
 namespace ferry::verify {
 
-// PyTorch's error, in its words.
+// Has the words of PyTorch's error.
 class Refused : public std::runtime_error {
  public:
   Refused(std::uint64_t now, std::uint64_t saved);
 };
 
-// A version as it was when a tensor was saved, or read.
+// The version of a tensor when it was saved or read.
 class SeenVersion {
  public:
   explicit SeenVersion(const sim::Tensor& tensor)
@@ -56,13 +56,13 @@ class Source {
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
   virtual ~Source() = default;
-  // The tensor is needed in this graph task: returns how many calls of spans run again for it.
-  // Throws Refused.
+  // Called when the tensor is needed in this graph task. Returns how many calls of spans are
+  // recomputed for it. Throws Refused.
   virtual std::int64_t need(GraphTaskId task) = 0;
   virtual bool makes_again() const { return true; }
 };
 using SourceRef = std::shared_ptr<Source>;
-// What saves a tensor.
+// Saves a tensor and returns its source.
 using Saver = std::function<SourceRef(const sim::Tensor&)>;
 
 class KeptSource final : public Source {
@@ -85,7 +85,7 @@ class SegmentModel {
 
  private:
   std::vector<SourceRef> inputs_;
-  std::set<GraphTaskId> ran_;  // the tasks that it has run again for
+  std::set<GraphTaskId> ran_;  // tasks in which it was recomputed
 };
 
 class SegmentSource final : public Source {
@@ -97,49 +97,49 @@ class SegmentSource final : public Source {
   const std::shared_ptr<SegmentModel> segment_;
 };
 
-// What spans did, all of them together.
+// Counts for all spans together.
 struct SpanCounts {
   std::int64_t spans = 0;
-  std::int64_t calls = 0;       // that may run again
-  std::int64_t calls_left = 0;  // of these, needed by what autograd has when their span ends
-  std::int64_t saved = 0;       // of what they made
-  std::int64_t passed_on = 0;   // of what they did not
-  std::int64_t held = 0;        // tensors from outside that calls read which are needed at its end
-  std::int64_t replays = 0;     // that brought something back
+  std::int64_t calls = 0;       // calls that can be recomputed
+  std::int64_t calls_left = 0;  // of these, the ones still needed when their span ends
+  std::int64_t saved = 0;       // packs of tensors that the spans made
+  std::int64_t passed_on = 0;   // packs of other tensors
+  std::int64_t held = 0;        // outside tensors read by calls that are needed at the span's end
+  std::int64_t replays = 0;     // replays that brought something back
 };
 
 class SpanModel : public std::enable_shared_from_this<SpanModel> {
  public:
-  // The counts outlive it.
+  // `counts` must outlive it.
   SpanModel(StreamId stream, GraphTaskId task, SpanCounts& counts)
       : stream_(stream), task_(task), counts_(counts) {
     ++counts_.spans;
   }
 
   void ran(const sim::RanOp& op, StreamId stream, GraphTaskId task);
-  // None: it is not what the span made.
+  // Returns null if the span did not make the tensor.
   SourceRef pack(const sim::Tensor& tensor);
-  // `save`: what saves a tensor around the span.
+  // `save` saves a tensor under the hooks around the span.
   void end(const Saver& save);
 
  private:
   using StorageId = std::uint64_t;
   class MadeSource;
 
-  // An op that may run again.
+  // An op that can be recomputed.
   struct Call {
     struct Outside {
       SeenVersion version;
       SourceRef source;
-      sim::Tensor tensor;  // until the span ends
+      sim::Tensor tensor;  // kept until the span ends
     };
-    std::vector<StorageId> reads;    // those that the span made
-    std::vector<StorageId> changes;  // makes or writes
+    std::vector<StorageId> reads;    // storages that the span made
+    std::vector<StorageId> changes;  // storages that it makes or writes
     std::vector<Outside> outside;
   };
   struct Pack {
     StorageId storage = 0;
-    std::size_t calls = 0;  // that had run
+    std::size_t calls = 0;  // calls that had run before the pack
     SeenVersion version;
     bool alive = true;
   };
@@ -158,7 +158,7 @@ class SpanModel : public std::enable_shared_from_this<SpanModel> {
   std::set<StorageId> made_;
   std::vector<Call> calls_;
   std::vector<Pack> packs_;
-  std::map<GraphTaskId, std::set<std::size_t>> runs_;  // what is ready
+  std::map<GraphTaskId, std::set<std::size_t>> runs_;  // tensors that are ready, by task
   bool ended_ = false;
 };
 

@@ -7,7 +7,7 @@ void StageStates::runs(std::size_t stage, std::size_t microbatch, bool again,
   const auto [first, is_first] = first_.emplace(std::pair(stage, microbatch), found.random);
   const std::string what = wrong(!is_first, again, found, first->second);
   if (what.empty()) return;
-  complaint_ = "stage " + std::to_string(stage + 1) + (is_first ? " runs" : " runs again") +
+  complaint_ = "stage " + std::to_string(stage + 1) + (is_first ? " runs" : " recomputes") +
                " micro-batch " + std::to_string(microbatch) + " " + what;
 }
 

@@ -1,7 +1,9 @@
-// What a pipeline's layers find about them: the caller's autocast; grad mode where the caller has
-// it and their stage does not run again; whether they are checkpointed or recomputed, as models ask
-// it (torchgpipe's is_checkpointing and is_recomputing); and in a second run the first one's random
-// numbers, unless nobody wants that.
+// Checks the state that a pipeline's layers see:
+//
+// * autocast as the caller set it;
+// * grad mode if the caller has it and the stage is not recomputed later;
+// * whether they are checkpointed or recomputed (torchgpipe's is_checkpointing and is_recomputing);
+// * in a recompute, the same random numbers as in forward, unless the caller does not want that.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +19,13 @@ struct StageState {
   bool checkpointing = false;
   bool recomputing = false;
   std::uint32_t ambient = 0;
-  std::uint64_t random = 0;  // of the generator; each number that is drawn moves it on
+  std::uint64_t random = 0;  // position of the generator; it grows with each number that is drawn
 };
 
 class StageStates {
  public:
-  // The caller's state. draws: layers draw random numbers. preserves: a second run draws the first
-  // one's again.
+  // The state of the caller. `draws`: layers draw random numbers. `preserves`: a recompute draws
+  // the same ones again.
   struct Callers {
     bool grad_mode = true;
     std::uint32_t ambient = 0;
@@ -33,17 +35,18 @@ class StageStates {
   explicit StageStates(const Callers& callers) : callers_(callers) {}
 
   void step_begins() { first_.clear(); }
-  // A stage runs a micro-batch. `again`: in that micro-batch's backward it does once more.
+  // Called when a stage runs a micro-batch. `again`: it is recomputed in the micro-batch's
+  // backward.
   void runs(std::size_t stage, std::size_t microbatch, bool again, const StageState& found);
 
-  // Empty where there is nothing to complain of.
+  // Empty if there is no complaint.
   const std::string& complaint() const { return complaint_; }
 
  private:
   std::string wrong(bool second, bool again, const StageState& found, std::uint64_t first) const;
 
   const Callers callers_;
-  std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> first_;  // the generator's state
+  std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> first_;  // the generator, first run
   std::string complaint_;
 };
 

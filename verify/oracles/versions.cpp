@@ -25,10 +25,10 @@ std::vector<sim::ProgramError> expected_errors(const Program& program,
 std::string misrefused(const std::vector<sim::ProgramError>& expected,
                        const std::vector<sim::ProgramError>& found) {
   for (std::size_t i = 0; i < std::max(expected.size(), found.size()); ++i) {
-    if (i >= found.size()) return "it was not refused " + text_of(expected[i]);
-    if (i >= expected.size()) return "it was refused in vain " + text_of(found[i]);
+    if (i >= found.size()) return "expected an error " + text_of(expected[i]);
+    if (i >= expected.size()) return "unexpected error " + text_of(found[i]);
     if (expected[i].message != found[i].message || expected[i].unpacked != found[i].unpacked) {
-      return "it was refused " + text_of(found[i]) + ", not " + text_of(expected[i]);
+      return "error " + text_of(found[i]) + ", expected " + text_of(expected[i]);
     }
   }
   return "";

@@ -54,7 +54,7 @@ void WayBack::hold(const std::shared_ptr<Parcel>& parcel, Task& task) {
   let_go_beyond_bounds(task);
 }
 
-// Of those larger than the bound one may be held, beside the others.
+// One storage that exceeds the limit may be held, in addition to the others.
 void WayBack::let_go_beyond_bounds(Task& task) {
   const auto let_last_go = [&](Back why) {
     const auto last = std::find_if(parcels_.rbegin(), parcels_.rend(),
@@ -95,7 +95,7 @@ void WayBack::look_ahead(const WatchedSave& save) {
   }
 }
 
-// Not what was written since: it will not be unpacked.
+// A storage that was written since is not wanted: its unpack will fail.
 bool WayBack::is_wanted(const Parcel& parcel, const Task& task) const {
   const sim::Version counter = parcel.counter.lock();
   return parcel.back == Back::kNo && parcel.source.expired() && pending(parcel, task.id) > 0 &&

@@ -1,12 +1,13 @@
-// Which storages come back when, and when each is let go: worked out before the offloader is asked,
-// in the words of its decision log.
+// Predicts which storages are reloaded when, and when each is released, as entries of the decision
+// log. It makes each prediction before the offloader acts.
 //
-// What is gone comes back when a save of it is unpacked. It stays for the saves of it that the
-// graph task has yet to unpack, as far as the bound on held bytes goes: beyond it goes what was
-// packed last. After an unpack in a task, what was packed before it in the same run is looked at,
-// backwards, by each task once: what the task will unpack comes, up to the bound on bytes that came
-// ahead. The end of a task lets go all that came or was held for it; of a nested one, what was
-// packed before it began is left to the task around it.
+// A storage that has left the device is reloaded when one of its saves is unpacked. It is then held
+// for the saves that the graph task has not unpacked yet, within the limit on held bytes; beyond
+// the limit, the storage that was packed last is released. After an unpack in a task, the earlier
+// packs of the same forward are visited in reverse order, each once for each task. Those that the
+// task will unpack are prefetched, within the limit on prefetched bytes. At the end of a task,
+// everything that was prefetched or held for it is released. At the end of a nested task, storages
+// that were packed before it began are left to the task around it.
 #pragma once
 
 #include <cstdint>
@@ -23,31 +24,31 @@ namespace ferry::verify {
 
 class WayBack {
  public:
-  // What must be decided is put at the end of `decisions`. All three outlive it.
+  // Adds the expected decisions to the end of `decisions`. All three must outlive it.
   WayBack(const CoreOptions& options, const HostBytes& host, std::vector<Decision>& decisions)
       : options_(options), host_(host), decisions_(decisions), releases_(options) {}
 
-  // Of graph tasks: the one that began last is the one that runs.
+  // Graph tasks nest: the one that began last is the one that runs.
   void task_began() { tasks_.push_back({.id = next_task_++}); }
-  // All its nodes have run: it lets go. Once, before task_ended.
+  // All nodes of the task have run, and it releases its storages. Called once, before task_ended.
   void let_go_of_task();
   void task_ended() { tasks_.pop_back(); }
   void node_begins() { tasks_.back().ends.in_node = true; }
-  // Before what is to be called at its end.
+  // Called before the callbacks at the end of a node.
   void node_ran() { releases_.node_ran(tasks_.back().ends); }
 
   void sent(const std::shared_ptr<Parcel>& parcel);
-  // `next`: the number of the pack that comes next; `consumer`: the stream that is current. Returns
-  // what it is handed; null: the source.
+  // `next` is the number of the next pack, `consumer` the current stream. Returns the target that
+  // the unpack must return, or null for the source.
   TargetRef unpacks(WatchedSave& save, std::uint64_t next, StreamId consumer);
-  // The save will be refused: its task is known all the same.
+  // The unpack of a save will fail, but it makes its task known.
   void refuses(std::uint64_t next) { know(next); }
-  // Whether an unpack looks ahead; then what is packed long before the save leaves the window, and
-  // `look_ahead` is to be called.
+  // Returns true if an unpack starts a prefetch. Then sources that were packed long before the save
+  // leave the window, and look_ahead must be called.
   bool looks_ahead(std::uint64_t next);
   void look_ahead(const WatchedSave& save);
   void drops(WatchedSave& save);
-  // What must have been told of targets so far.
+  // The calls for targets that must have been made since the list was last taken.
   std::vector<Releases::Told>& told() { return releases_.told(); }
 
  private:
@@ -55,9 +56,9 @@ class WayBack {
     std::uint64_t id = 0;
     bool known = false;  // to the offloader
     bool ended = false;
-    std::uint64_t began = 0;  // the number of the pack that came next when it was first known
-    std::map<std::uint64_t, std::uint64_t> looked = {};  // by run: down to which place
-    std::vector<std::weak_ptr<Parcel>> left = {};        // came ahead, or was held
+    std::uint64_t began = 0;  // number of the next pack when the task became known
+    std::map<std::uint64_t, std::uint64_t> looked = {};  // by forward: the last visited pack
+    std::vector<std::weak_ptr<Parcel>> left = {};        // prefetched or held for the task
     Releases::Task ends = {};
   };
 
@@ -68,7 +69,7 @@ class WayBack {
   void let_go_beyond_bounds(Task& task);
   bool is_wanted(const Parcel& parcel, const Task& task) const;
   std::int64_t bytes_back(Parcel::Back why) const;
-  // `task`: the one that goes on; null: none.
+  // `task` is a task that still runs; null: there is none.
   void let_go(Parcel& parcel, Task* task);
   void expect(DecisionKind kind, const Parcel& parcel);
 

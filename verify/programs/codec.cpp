@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kFormat = 10;
 constexpr std::string_view kLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-constexpr std::size_t kMostItems = 1000;  // of a list: more was never drawn
+constexpr std::size_t kMostItems = 1000;  // of a list; random trials never have more
 
 [[noreturn]] void refuse(const std::string& what) {
   throw InputError("--replay", 0, what + ": expected the line as a report printed it");
@@ -63,7 +63,7 @@ class Reader {
     int count = 0;
     for (const char letter : text) {
       const std::size_t value = kLetters.find(letter);
-      if (value == std::string_view::npos) refuse(std::string("'") + letter + "' is no letter");
+      if (value == std::string_view::npos) refuse(std::string("'") + letter + "' is not allowed");
       bits = (bits << 6) | static_cast<std::uint32_t>(value);
       count += 6;
       if (count < 8) continue;
@@ -77,7 +77,7 @@ class Reader {
     const std::size_t end = bytes_.size() - 2;
     if (bytes_[end] != static_cast<std::uint8_t>(check) ||
         bytes_[end + 1] != static_cast<std::uint8_t>(check >> 8)) {
-      refuse("cut off, mistyped, or of another version");
+      refuse("cut off, mistyped, or from another version");
     }
     bytes_.resize(end);
   }
@@ -95,7 +95,7 @@ class Reader {
     value = static_cast<T>(number);
   }
   void end() const {
-    if (at_ != bytes_.size()) refuse("it goes on after its end");
+    if (at_ != bytes_.size()) refuse("it has letters after its end");
   }
 
  private:
@@ -103,7 +103,7 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-// The functions below both write and read: `Io` is a Writer or a Reader.
+// Each function below both writes and reads: `Io` is a Writer or a Reader.
 
 template <class Io, class List, class Item>
 void list(Io& io, List& items, Item item) {
@@ -167,7 +167,7 @@ void selective(Io& io, T& trial) {
   for (auto& policy : trial.policies) io.number(policy, 0, kOpChoices - 1);
 }
 
-// A layer's; -1: none.
+// Writes or reads the index of a layer; -1 means none.
 template <class Io, class T>
 void index(Io& io, T& layer) {
   std::int64_t next = layer + 1;
@@ -261,10 +261,10 @@ PipelineTrial decode_pipeline_trial(std::string_view text) {
   pipeline(reader, trial);
   reader.end();
   if (trial.layers.size() < 2) refuse("fewer than two layers");
-  if (trial.layers.size() > kMostNetLayers) refuse("more layers than are ever drawn");
+  if (trial.layers.size() > kMostNetLayers) refuse("too many layers");
   for (std::size_t i = 0; i < trial.layers.size(); ++i) {
     if (trial.layers[i].pops + 1 >= static_cast<int>(i) && trial.layers[i].pops >= 0) {
-      refuse("a layer reads one that is not before it");
+      refuse("a layer reads one that does not come before it");
     }
   }
   return trial;

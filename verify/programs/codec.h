@@ -1,8 +1,9 @@
-// Trials as short texts, for replay lines: letters, digits, '-' and '_' alone.
+// Encodes a trial as a short text for a replay line, with letters, digits, '-' and '_' only.
 //
-// The numbers of a trial in a fixed order, each in groups of seven bits (LEB128), six bits to a
-// letter (RFC 4648's URL-safe alphabet, unpadded), a check at the end. What was written down by
-// another version of the format, was cut off or has a typo is refused.
+// The numbers of the trial stand in a fixed order. Each is written in groups of seven bits
+// (LEB128), and the bytes as letters of six bits (the URL-safe alphabet of RFC 4648, without
+// padding). A checksum at the end includes the version of the format. So a text of another version,
+// or one that was cut off or mistyped, is rejected.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ namespace ferry::verify {
 std::string encode(const Trial& trial);
 std::string encode(const PipelineTrial& trial);
 
-// Throw InputError, with what was expected.
+// Both throw InputError, which says what was expected.
 Trial decode_trial(std::string_view text);
 PipelineTrial decode_pipeline_trial(std::string_view text);
 

@@ -9,7 +9,7 @@
 namespace ferry::verify {
 namespace {
 
-// Returns how often a forward is differentiated: once more where forward makes a gradient's graph.
+// Returns how often a forward is differentiated. A gradient with its own graph adds one.
 int orders_of(const Recipe& recipe) {
   const bool creates =
       std::any_of(recipe.layers.begin(), recipe.layers.end(),
@@ -37,8 +37,9 @@ CodeId Draft::make_body(TypeId out, const std::vector<TypeId>& in, std::size_t s
   return make_body_of_order(1, {out}, std::move(saved), in, fails);
 }
 
-// `in`: of its results. As long as that may be differentiated once more, it makes a node, which
-// saves all that the results are made of, and leads to what of that has a type here.
+// Makes the body that computes derivatives of this order. `in` has the types of its results. If
+// another derivative may follow, the body makes a node that saves everything the results are made
+// of. The node leads to those tensors whose type is known here.
 CodeId Draft::make_body_of_order(int order, const std::vector<TypeId>& gradients,
                                  std::vector<std::optional<TypeId>> saved,
                                  const std::vector<TypeId>& in, bool fails) {
@@ -71,7 +72,7 @@ CodeId Draft::make_body_of_order(int order, const std::vector<TypeId>& gradients
   return id;
 }
 
-// y = f(a, w).
+// Makes the function y = f(a, w).
 CodeId Draft::make_inner() {
   const CodeId id = b.code(CodeKind::kSegment, "inner");
   const Slot a = b.argument(id);

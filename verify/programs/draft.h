@@ -1,10 +1,10 @@
-// A random program while it is being made: the builder that all its parts write to, the globals
-// that they read, and what they have in common, which is the bodies of nodes and the ways onto
-// another stream and back.
+// A random program while it is being built. Draft has the builder that all parts write to, the
+// globals that they read, and what they share: bodies of autograd nodes, and switches to another
+// stream and back.
 //
-// Nodes differ in what they save; what their bodies do is mostly the same: each result is an op on
-// everything that the body has. Where a program takes further derivatives, a body makes a node for
-// its own results, which has such a body again.
+// Nodes differ in what they save. Their bodies are mostly the same: each result is an op that reads
+// everything the body has. If the step takes higher derivatives, a body also makes a node for its
+// own results, and that node has such a body again.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace ferry::verify {
 
 class Draft {
  public:
-  // The recipe outlives the draft.
+  // The recipe must outlive the draft.
   explicit Draft(const Recipe& made_of);
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
@@ -31,12 +31,14 @@ class Draft {
     return *known;
   }
 
-  // Makes a body for a node with this output, these inputs and saves: its results are ops on all
-  // it has. The type of the first saved tensor is given where that tensor has a graph.
+  // Makes a body for a node with this output type, these input types and this number of saved
+  // tensors. `fails`: the body raises. `first_saved` is the type of the first saved tensor, given
+  // only if that tensor has a graph.
   CodeId make_body(TypeId out, const std::vector<TypeId>& in, std::size_t saves, bool fails = false,
                    std::optional<TypeId> first_saved = {});
 
-  // Lets what follows run on the stream next to `from`, and on `from` again.
+  // Switches to the stream after `from` for the code that follows, and back to `from`. `in` and
+  // `out` are the tensors that the other stream uses.
   void begin_stream(CodeId id, const std::vector<Slot>& in, std::uint32_t from);
   void end_stream(CodeId id, const std::vector<Slot>& out, std::uint32_t from);
 
@@ -44,9 +46,9 @@ class Draft {
   Builder b;
   TypeId scalar = 0;
   Slot input = 0;
-  Slot first = 0;             // the embedding's parameter
+  Slot first = 0;             // parameter of the embedding
   std::vector<Slot> weights;  // by layer
-  CodeId inner = 0;           // the region that a nested backward differentiates
+  CodeId inner = 0;           // code of the function that a nested backward differentiates
 
  private:
   CodeId make_body_of_order(int order, const std::vector<TypeId>& gradients,
@@ -55,7 +57,7 @@ class Draft {
   CodeId make_inner();
 
   const int orders_;
-  std::array<std::optional<TypeId>, kSizes.size()> sized_;  // those that were asked for
+  std::array<std::optional<TypeId>, kSizes.size()> sized_;  // types by size, made on first use
 };
 
 }  // namespace ferry::verify

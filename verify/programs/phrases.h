@@ -8,7 +8,7 @@
 
 namespace ferry::verify {
 
-// "1 layer", "3 layers".
+// Returns "1 layer" or "3 layers".
 inline std::string counted(std::int64_t count, std::string_view one) {
   std::string text = std::to_string(count);
   text.append(" ").append(one);

@@ -1,4 +1,6 @@
-// The program of a pipeline's trial: a code for each layer.
+// The program of a pipeline's trial, with one code for each layer. Each layer reads x, its weight
+// and perhaps a skip tensor, and saves them; its backward reads what was saved. The last code
+// computes the loss.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +14,7 @@
 
 namespace ferry::verify {
 
-// Makes the layers' codes. A layer reads x, its weight and perhaps a skip tensor; saves them; and
-// its backward reads what was saved. The last code is the loss.
+// Builds the codes when it is constructed.
 struct NetProgram {
   explicit NetProgram(const PipelineTrial& trial) {
     const TypeId weight = b.type({64}, DType::kF32);
@@ -55,8 +56,8 @@ struct NetProgram {
     b.add(noise, std::move(op));
   }
 
-  // Whether the second value is a layer's output in the end, of which the loss then needs a
-  // gradient.
+  // Returns true if the second value is finally the output of a layer. The loss then needs a
+  // gradient of it as well.
   static bool carries(const PipelineTrial& trial) { return trial.passenger && trial.carried >= 0; }
 
   static bool reads_passenger(const PipelineTrial& trial, std::size_t layer) {
@@ -93,7 +94,8 @@ struct NetProgram {
     return code;
   }
 
-  // Writes it in place: a node of its own, with a gradient that is not what comes to it.
+  // Writes the tensor in place. The write has its own node, whose gradient differs from the one it
+  // gets.
   void write(CodeId code, const std::string& text, Slot tensor, TypeId type) {
     const CodeId body = b.code(CodeKind::kBody, "Write" + text);
     b.result(body, b.op(body, "gradwrite" + text, {b.argument(body)}, type));
@@ -104,11 +106,11 @@ struct NetProgram {
   Builder b;
   TypeId input_type = 0, ids_type = 0;
   std::vector<Slot> inputs;   // by micro-batch
-  std::vector<Slot> ids;      // likewise, where the second value is integers
+  std::vector<Slot> ids;      // by micro-batch, if the second value is integers
   std::vector<Slot> weights;  // by layer
   std::vector<CodeId> codes;  // by layer
   CodeId loss = 0;
-  CodeId noise = 0;  // draws random numbers, and nobody reads them
+  CodeId noise = 0;  // draws random numbers that nothing reads
 };
 
 }  // namespace ferry::verify

@@ -18,7 +18,7 @@ std::string_view name(PipelineKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-// Layers count from 1 in a report's words, as a reader of the list does.
+// Counts layers from 1, as a reader does.
 std::string text_of(const NetLayer& layer, const PipelineTrial& trial) {
   Phrases words;
   words.add(std::to_string(kNetSizes[static_cast<std::size_t>(layer.size)]) + " elements");
@@ -44,7 +44,7 @@ std::string stray_of(const PipelineTrial& trial) {
          "'s skip tensor";
 }
 
-// Beside how all stages are checkpointed.
+// Lists the policies of the stages.
 std::string policies_of(const PipelineTrial& trial) {
   std::string text = "stages that";
   const char* before = " ";
@@ -88,7 +88,7 @@ std::vector<std::size_t> PipelineTrial::first_layers(const PipelineRules& rules)
   return first;
 }
 
-// It may write what nobody else has, unless it is to run again.
+// A stage may write its input only if nothing else uses it and the stage is not recomputed.
 std::optional<std::size_t> PipelineTrial::refused_stage() const {
   const std::vector<std::size_t> first = first_layers();
   for (std::size_t stage = 1; stage < first.size(); ++stage) {
@@ -103,7 +103,7 @@ std::optional<std::size_t> PipelineTrial::refused_stage() const {
   return std::nullopt;
 }
 
-// (Where backward is autograd's, inputs of a stage that runs again are not put away.)
+// If autograd runs backward, the inputs of a recomputed stage are not offloaded.
 StagePolicy PipelineTrial::policy(std::size_t first) const {
   const StagePolicy policy = layers[first].policy;
   if (policy == StagePolicy::kOffload && !offload) return StagePolicy::kKeep;
@@ -129,15 +129,16 @@ std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial) {
   step.add("checkpoint " + std::string(name(trial.mode)));
   step.add(trial.microbatches == 1 ? "1 micro-batch"
                                    : std::to_string(trial.microbatches) + " micro-batches");
-  step.add_if(trial.backwards_order, "losses from the last micro-batch on");
+  step.add_if(trial.backwards_order, "losses from the last micro-batch to the first");
   step.add_if(trial.backwards > 1, counted(trial.backwards, "backward") + " of one graph");
   step.add_if(trial.steps > 1, counted(trial.steps, "step"));
-  step.add_if(trial.goes_ahead(), "whose forwards all come first");
+  step.add_if(trial.goes_ahead(), "all forwards before the first backward");
   step.add_if(trial.passenger, "a second value through every stage");
   step.add_if(trial.passenger && trial.carried >= 0,
-              "which is layer " + std::to_string(trial.carried + 1) + "'s output from there on");
-  step.add_if(trial.ids, "which is integers and comes first");
-  step.add_if(trial.random, trial.preserves ? "random numbers" : "random numbers, new ones again");
+              "replaced by the output of layer " + std::to_string(trial.carried + 1));
+  step.add_if(trial.ids, "of integers and passed first");
+  step.add_if(trial.random,
+              trial.preserves ? "random numbers" : "random numbers, other ones in a recompute");
   step.add_if(!trial.grad, "no gradients");
   step.add_if(trial.nodes_before > 0,
               counted(trial.nodes_before, "earlier node") + " on each worker");
@@ -148,7 +149,7 @@ std::ostream& operator<<(std::ostream& out, const PipelineTrial& trial) {
 
 namespace {
 
-// How the layers become stages, what each stage keeps, and what layers declare.
+// Chooses how the layers form stages, what each stage keeps, and what the layers declare.
 void draw_stages(Draws& draws, PipelineTrial& trial) {
   const int count = static_cast<int>(trial.layers.size());
   if (draws.one_in(3)) trial.balanced = draws.in(1, count + 1);
@@ -164,7 +165,7 @@ void draw_stages(Draws& draws, PipelineTrial& trial) {
   trial.stray_of = draws.in(0, count);
 }
 
-// The first few layers, or any; not all.
+// Freezes the first few layers or any layers, but not all.
 void draw_frozen(Draws& draws, PipelineTrial& trial) {
   if (!draws.one_in(3)) return;
   const int count = static_cast<int>(trial.layers.size());

@@ -17,7 +17,7 @@ CodeId RandomForward::make() {
     b_.add(id, MakeNode{"EmbedBackward", b_.node_id(), {first}, {x0}, {input}, body});
   }
   Op embed{"embed", {input, first}, {x0}, {draft_.sized(1)}, {}, 0, 4096, 2048, 0};
-  embed.random = true;  // so that no two forwards have the same values
+  embed.random = true;  // so that each forward has other values
   b_.add(id, std::move(embed));
   Region region{.id = id};
   const Activation x = make_layers(region, {x0, draft_.sized(1), recipe_.embeds});
@@ -29,7 +29,7 @@ CodeId RandomForward::make() {
   return id;
 }
 
-// Makes the layers from the next one on, until the region's segment closes.
+// Makes layers until the segment of the region ends.
 Activation RandomForward::make_layers(Region& region, Activation x) {
   while (at_ < recipe_.layers.size()) {
     const Layer& layer = recipe_.layers[at_];
@@ -66,7 +66,7 @@ void RandomForward::finish(Region& region, const Activation& before, const Activ
   }
 }
 
-// Makes a layer with what comes before and after it.
+// Makes a layer and what belongs before and after it.
 Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, Activation x) {
   const auto extra = recipe_.segments ? layer.extra : Extra::kNothing;
   const CodeId id = region.id;
@@ -82,12 +82,13 @@ Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, A
   x = layers_.make(region, layer, w, x, failure_ == StepFailure::kBackwardRaises && fails);
   x.graph = before.graph || (layer.kind != LayerKind::kEscape && takes_gradients(region, layer));
   if (extra == Extra::kDropout) x = layers_.dropout(region, x);
-  // (A backward inside forward is served by what is saved so far, whatever comes then.)
+  // A backward inside forward recomputes only what was saved so far, so it may not reach the
+  // failure.
   const bool differentiates = extra >= Extra::kInnerBackward && x.graph;
   if (differentiates && !region.reentrant && !fails_again(failure_)) {
     x = layers_.inner_backward(region, extra, layer, w, x);
   }
-  // (A recomputed tensor is not written: then there may be no error.)
+  // A tensor that is recomputed must not be written here: there might be no error.
   if (failure_ == StepFailure::kSavedWritten && fails && region.depth == 0 &&
       (writes_ == LateWrites::kOfAny || before.slot != from_segment_)) {
     b_.write(id, "late_", before.slot);
@@ -95,13 +96,13 @@ Activation RandomForward::make_whole_layer(Region& region, const Layer& layer, A
   return x;
 }
 
-// Whether it has a graph whatever it gets from the layer before.
+// Returns true if the layer's output has a graph even if its input has none.
 bool RandomForward::takes_gradients(const Region& region, const Layer& layer) const {
   return !layer.frozen || (layer.skip && !region.held.empty() && region.held.back().graph);
 }
 
-// After a segment that has the failing layer, or comes after it, writes one of these: the segment's
-// input, or one of its results.
+// Writes the input or one of the results of a segment that contains, or comes after, the failing
+// layer.
 void RandomForward::write_around(CodeId id, const std::array<Activation, 3>& around) {
   const auto failing = static_cast<std::size_t>(recipe_.failing_layer) % recipe_.layers.size();
   if (failure_ != StepFailure::kSavedWritten || writes_ != LateWrites::kOfAny) return;
@@ -110,12 +111,12 @@ void RandomForward::write_around(CodeId id, const std::array<Activation, 3>& aro
   b_.write(id, "late_", around[layer.skip ? 2 : layer.hold ? 0 : 1].slot);
 }
 
-// Makes the next layers a code of their own. Its results are x and, but for the reentrant variant,
-// the last activation that it holds.
+// Makes a segment of the next layers. Its results are x and, unless it is reentrant, the last
+// activation that it holds.
 Activation RandomForward::make_segment(Region& outer, const Layer& layer, const Activation& x) {
-  // (Reentrant, and given nothing that has a graph, it makes nothing that has one.)
+  // A reentrant segment whose input has no graph makes no output with a graph.
   const bool reentrant = is_reentrant(layer.segment) && recipe_.derivatives == 1 && x.graph &&
-                         !fails_again(failure_);  // (it refuses a backward with inputs)
+                         !fails_again(failure_);  // a reentrant one rejects a backward with inputs
   const bool own_stream = (layer.segment & kOwnStream) != 0;
   const std::uint32_t stream = outer.stream + (own_stream ? 1 : 0);
   Region inner{.id = b_.code(CodeKind::kSegment, "segment"),
@@ -152,14 +153,15 @@ Activation RandomForward::make_segment(Region& outer, const Layer& layer, const 
 
 void RandomForward::set_recompute(Call& call, const Layer& layer, bool reentrant,
                                   bool random) const {
-  // (In a span, what a recompute saves beyond forward may go unnoticed by a checkpoint around.)
+  // A checkpoint around a span may not notice that a recompute in the span saves more than forward
+  // did.
   if ((layer.segment & kSpanBit) != 0 && !fails_again(failure_)) {
     call.recompute = Recompute::kReplay;
     return;
   }
   call.recompute = reentrant ? Recompute::kReentrant : Recompute::kCheckpoint;
-  // (A recompute within forward that does not stop early would fail before forward does, and so
-  // draw fewer random numbers.)
+  // A recompute within forward that does not stop early would fail before forward does, and then
+  // forward would draw fewer random numbers.
   call.early_stop =
       reentrant || failure_ != StepFailure::kNone || (layer.segment & kNoEarlyStop) == 0;
   call.preserve_rng = random || (layer.segment & kNoRandomState) == 0;
@@ -167,8 +169,8 @@ void RandomForward::set_recompute(Call& call, const Layer& layer, bool reentrant
       reentrant || failure_ == StepFailure::kRecomputeSavesMore || (layer.segment & kNoCheck) == 0;
 }
 
-// Only when the code runs again: raises, or saves a tensor of a size that no other has, so often
-// that it stands in the place of all that forward saved from there on.
+// Adds code that fails only in a recompute. It raises, or it saves a tensor of a size that no other
+// tensor has, so often that it takes the places of all later saves.
 void RandomForward::fail_again(CodeId id, const Activation& x) {
   if (failure_ == StepFailure::kRecomputeRaises) {
     b_.add(id, When{true, 1});

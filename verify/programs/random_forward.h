@@ -1,8 +1,9 @@
-// The forward of a random program, as a code: its layers in their order, from the embedding to the
-// loss, and the checkpointed segments that they lie in, which nest.
+// Makes the forward of a random program: its layers in order, from the embedding to the loss, and
+// the nested segments that they lie in.
 //
-// The recipe says at each layer how many segments open and close with it; what that makes is a tree
-// of codes. An activation is freed by the code that made the next one of it, or held to the end.
+// The recipe says how many segments begin and end at each layer. RandomForward makes one code for
+// each segment, so the codes form a tree. An activation is freed by the code that makes the next
+// one from it, or is held to the end.
 #pragma once
 
 #include <array>
@@ -19,7 +20,7 @@ namespace ferry::verify {
 
 class RandomForward {
  public:
-  // `failure` happens in the recipe's failing layer. The draft outlives this.
+  // `failure` happens in the recipe's failing layer. The draft must outlive this object.
   RandomForward(Draft& draft, StepFailure failure, LateWrites writes)
       : draft_(draft),
         b_(draft.b),
@@ -28,7 +29,7 @@ class RandomForward {
         failure_(failure),
         writes_(writes) {}
 
-  // Is called once.
+  // May be called once.
   CodeId make();
 
  private:
@@ -48,9 +49,9 @@ class RandomForward {
   RandomLayers layers_;
   const StepFailure failure_;
   const LateWrites writes_;
-  std::size_t at_ = 0;                // the next layer
-  int opened_ = 0;                    // how many of its segments have begun
-  int closing_ = 0;                   // how many segments are still to end here
+  std::size_t at_ = 0;                // index of the next layer
+  int opened_ = 0;                    // how many segments of that layer have begun
+  int closing_ = 0;                   // how many segments end here and are still open
   std::optional<Slot> from_segment_;  // the latest result of a segment
 };
 

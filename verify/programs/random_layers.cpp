@@ -56,7 +56,7 @@ Activation RandomLayers::linear(CodeId id, const Parts& parts, bool saves_output
   const auto& [in, types, saved, out, fails] = parts;
   const Slot y = b_.slot(id);
   const std::size_t saves = saved.size() + (saves_output ? 1 : 0);
-  // (saved.front() has the first input's size, or is the weight, which has the output's.)
+  // The first saved tensor is the first input or, if it is the only one, the weight.
   const TypeId first_saved = saved.size() == 1 ? out : types.front();
   const CodeId body = draft_.make_body(out, types, saves, fails, first_saved);
   const std::uint32_t node = b_.node_id();
@@ -82,14 +82,14 @@ Activation RandomLayers::in_place(CodeId id, Parts parts) {
   return {z, out};
 }
 
-// Nobody differentiates it, so its backward does not run.
+// Nothing differentiates this branch, so its backward does not run.
 void RandomLayers::dead_branch(CodeId id, Parts parts) {
   parts.fails = false;
   const Activation dead = linear(id, parts, true);
   b_.add(id, Free{{dead.slot}});
 }
 
-// y = x * mask, whose backward hands out a view of the mask as the gradient.
+// Makes y = x * mask. Its backward returns a view of the saved mask as the gradient.
 Activation RandomLayers::escape(CodeId id, const Activation& x) {
   const Slot mask = b_.op(id, "mask", {x.slot}, x.type);
   const CodeId body = b_.code(CodeKind::kBody, "EscapeBackward");
@@ -103,7 +103,7 @@ Activation RandomLayers::escape(CodeId id, const Activation& x) {
   return {y, x.type};
 }
 
-// Saves two parts of a large storage, which nothing else keeps.
+// Saves two windows of a large storage that nothing else keeps alive.
 Activation RandomLayers::small_view(CodeId id, Parts parts, const Activation& x, int size) {
   std::vector<Slot>& saved = parts.saved;
   const Slot base = b_.op(id, "large", {x.slot}, b_.type({kSizes[3]}));
@@ -126,9 +126,10 @@ Activation RandomLayers::excluded(CodeId id, const Parts& parts) {
 
 Activation RandomLayers::side_stream(const Region& region, const Parts& parts, Slot w, bool late) {
   const CodeId id = region.id;
-  // Nobody records that the other stream reads it: it lives until this one has waited for that. A
-  // recompute that stops early lets go of it before. (The core joins the stream on which its
-  // function was called, and knows no other that the function takes tensors from.)
+  // There is no record_use of `aside` for the side stream. It stays alive until this stream has
+  // waited for the side stream. A recompute that stops early would drop it before that wait. The
+  // core joins only the stream on which a function was called, and knows no other stream that the
+  // function uses.
   const bool waits = recipe_.waits_late && region.stream == 0;
   const Slot aside = waits ? b_.op(id, "aside", {w}, parts.out) : Slot{};
   draft_.begin_stream(id, parts.in, region.stream);
@@ -147,8 +148,8 @@ Activation RandomLayers::side_stream(const Region& region, const Parts& parts, S
   return result;
 }
 
-// A node of the stream next to the region's, where this is called, saves what the region's stream
-// computes afterwards.
+// Makes a node on the side stream, where this is called. The node saves a tensor that the region's
+// stream computes later.
 Activation RandomLayers::saved_late(const Region& region, const Activation& y) {
   const CodeId id = region.id;
   const Slot z = b_.slot(id);
@@ -164,7 +165,7 @@ Activation RandomLayers::saved_late(const Region& region, const Activation& y) {
   return {z, y.type};
 }
 
-// The backward runs a region of its own and differentiates it.
+// The layer's backward runs a function of its own and differentiates it.
 Activation RandomLayers::nested(CodeId id, const Parts& parts, bool recomputes) {
   const CodeId body = b_.code(CodeKind::kBody, "NestedBackward");
   std::vector<Slot> have = {b_.argument(body)};
@@ -184,7 +185,7 @@ Activation RandomLayers::nested(CodeId id, const Parts& parts, bool recomputes) 
   return {y, parts.out};
 }
 
-// Legal: the first save is never unpacked, and the second one is of the new version.
+// This is legal: the first save is never unpacked, and the second one has the new version.
 Activation RandomLayers::written_between(CodeId id, Parts parts, const Activation& x, Slot w) {
   const Slot own = b_.op(id, "own", {x.slot}, x.type);
   const Parts before{{own, w}, {x.type, parts.out}, {own}, parts.out, false};
@@ -196,7 +197,7 @@ Activation RandomLayers::written_between(CodeId id, Parts parts, const Activatio
   return y;
 }
 
-// Returns the type of a strided window on the second half.
+// Returns the type of a strided window in the second half.
 TypeId RandomLayers::window_of(TypeId type) {
   const std::int64_t elements = b_.program.types[type].shape[0];
   return b_.layout({DType::kBF16, {elements / 4}, {2}, elements / 2});

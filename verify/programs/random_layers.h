@@ -1,8 +1,8 @@
-// The layers of a random forward: what each kind of layer (LayerKind) reads, saves and computes,
-// and what may come after it (Extra).
+// The layers of a random forward: what each LayerKind reads, saves and computes, and the Extra that
+// may follow it.
 //
-// Each gets an activation and makes the next one of it, in the region where it is put. Freeing what
-// it got is the caller's, but for what comes after a layer, which frees the layer's output.
+// Each function takes an activation and makes the next one from it, in a region. The caller frees
+// the input. A function for an Extra frees its input itself.
 #pragma once
 
 #include <cstdint>
@@ -18,37 +18,39 @@ namespace ferry::verify {
 struct Activation {
   Slot slot = 0;
   TypeId type = 0;
-  bool graph = true;  // it has one
+  bool graph = true;  // it has a graph of autograd
 };
 
-// A code that layers are put in: the forward, or a segment.
+// A code that layers are added to: the forward or a segment.
 struct Region {
   CodeId id = 0;
-  int depth = 0;  // segments around it
+  int depth = 0;  // number of segments around it
   std::uint32_t stream = 0;
-  bool reentrant = false;  // it, or a segment around it
+  bool reentrant = false;  // the region, or a segment around it, is reentrant
   std::vector<Activation> held = {};
-  std::optional<Slot> borrowed = {};  // an input that is not to be freed or held
+  std::optional<Slot> borrowed = {};  // an input that must not be freed or held
   bool random = false;                // it draws random numbers
 };
 
 class RandomLayers {
  public:
-  // The draft outlives them.
+  // The draft must outlive this object.
   explicit RandomLayers(Draft& draft) : draft_(draft), b_(draft.b), recipe_(draft.recipe) {}
 
-  // `w`: its weight. It has the output's size. `fails`: its backward does.
+  // `w` is the layer's weight, which has the size of its output. `fails`: the layer's backward
+  // raises.
   Activation make(const Region& region, const Layer& layer, Slot w, const Activation& x,
                   bool fails);
 
   Activation dropout(Region& region, const Activation& x);
-  // z = h(y, g), where g is a gradient of a function of y: that of y itself, or of the weight of
-  // the layer that made y. It has a graph.
+  // Makes z = h(y, g). g is the gradient of a function of y, with respect to y or to the weight of
+  // the layer that made y. z has a graph.
   Activation inner_backward(const Region& region, Extra extra, const Layer& layer, Slot w,
                             const Activation& y);
 
  private:
-  // The parts that a layer's node is made of: what it leads to, what it saves, what it returns.
+  // The parts of a layer's node: its inputs, the tensors that it saves, and the type of its
+  // output.
   struct Parts {
     std::vector<Slot> in = {};
     std::vector<TypeId> types = {};  // of `in`

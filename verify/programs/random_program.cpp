@@ -1,6 +1,5 @@
-// The main code of a random program: how many forwards and backwards run and in which order, the
-// step before them that fails, and the derivatives at the end. What a forward is made of is
-// random_forward.h's to say.
+// The main code of a random program: the failing step at the beginning, the forwards and backwards
+// in their order, and the higher derivatives at the end. random_forward.h makes the forwards.
 
 #include "verify/programs/random_program.h"
 
@@ -30,7 +29,7 @@ class RandomProgram {
       const Slot loss = call(make_forward(recipe.failure), whole);
       fails_again(recipe.failure) ? backward_for_nobody(loss) : backward(loss);
     }
-    // The step that failed may have left work on any stream.
+    // A failed step may leave work on any stream.
     const std::uint32_t streams = recipe.segments && fails ? kSegmentDepth + 1 : 0;
     for (std::uint32_t from = 1; from <= streams; ++from) b_.add(0, Sync{from, 0});
     if (recipe.move && !weights_.empty()) b_.add(0, Move{weights_.front()});
@@ -57,13 +56,13 @@ class RandomProgram {
     b_.add(0, Free{{loss}});
   }
 
-  // Its gradients go to no global: they may come or not.
+  // Gradients of this backward go to no global, so it does not matter if they are computed.
   void backward_for_nobody(Slot loss) {
     b_.add(0, Backward{{loss}, {draft_.first}, {b_.slot(0)}, false, false});
     b_.add(0, Free{{loss}});
   }
 
-  // How many forwards run before the first backward.
+  // Returns how many forwards run before the first backward.
   static int forwards_ahead(MicrobatchOrder order, int microbatches) {
     switch (order) {
       case MicrobatchOrder::kFbfb:
@@ -95,7 +94,7 @@ class RandomProgram {
     if (recipe_.derivatives > 1 && weight) derive(forward, *weight);
   }
 
-  // The weight that the recipe says, or the next one that is not frozen.
+  // Returns the weight that the recipe names, or the next one that is not frozen.
   std::optional<Slot> differentiated() const {
     const std::size_t count = weights_.size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -105,7 +104,7 @@ class RandomProgram {
     return std::nullopt;
   }
 
-  // Takes the gradient of a function of a gradient, as often as the recipe says.
+  // Differentiates a function of the previous gradient, as often as the recipe says.
   void derive(CodeId forward, Slot w) {
     const TypeId type = b_.program.globals[w].type;
     const CodeId norm = make_norm(type);

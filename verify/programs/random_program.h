@@ -1,18 +1,19 @@
-// Random training steps: what a recipe makes. Recipes shrink; programs follow.
+// Random training steps. A recipe (recipe.h) gives a program; shrinking changes the recipe.
 //
-// Layers save inputs, outputs, views, one tensor twice, views of large storages; write in place;
-// return a view of a saved tensor as a gradient; run on a side stream; are excluded; run a nested
-// backward in their backward; have branches that nobody differentiates. Around them: micro-batches
-// in three orders, retain_graph, derivatives to third order, a forward or a backward that fails,
-// parameters that move.
+// Layers save inputs, outputs, views, one tensor twice, and views of large storages. They write in
+// place, return a view of a saved tensor as a gradient, run on a side stream, are excluded from
+// hooks, run a nested backward in their backward, or have branches that nothing differentiates. A
+// step has micro-batches in three orders, retain_graph, derivatives up to the third order, a
+// forward or a backward that fails, and parameters that move.
 //
-// In a third of the recipes layers also lie in checkpointed segments, which nest, of both variants
-// and with all options, on streams of their own; draw random numbers; change the ambient state; and
-// differentiate something of forward within forward.
+// In a third of the recipes, layers also lie in checkpointed segments. These nest, have both
+// variants and all options, and may run on their own streams. Their layers draw random numbers,
+// change the ambient state, and run a backward within forward.
 //
-// Every program is one that PyTorch would run without hooks, and one that says the same with all
-// its segments as plain calls. So a segment that draws random numbers
-// preserves their state, and the reentrant variant is drawn where its input has a gradient and sums
+// PyTorch runs every such program without hooks, and gives the same results if all segments are
+// plain calls. So a segment that draws random numbers preserves their state. The reentrant variant
+// is used only if its input has a gradient and gradients are summed in the same order.
+// check_program accepts every program.
 // of gradients are formed in the same order. check_program accepts it.
 #pragma once
 
@@ -25,13 +26,13 @@
 
 namespace ferry::verify {
 
-// Which tensors a step may write that fails by such a write (kSavedWritten). Of none that is
-// recomputed: then there is an error whatever is recomputed. Or any: a segment's input and results,
-// too.
+// Which tensors a failing step may write (StepFailure::kSavedWritten). kOfKept: only tensors that
+// no checkpoint recomputes, so that there is an error whatever is recomputed. kOfAny: also the
+// input and the results of a segment.
 enum class LateWrites : std::uint8_t { kOfKept, kOfAny };
 Program make_program(const Recipe& recipe, LateWrites writes = LateWrites::kOfKept);
 
-// Names the i-th op of a body that computes derivatives of that order.
+// Returns the name of the i-th op in a body that computes derivatives of this order.
 std::string gradient_op(int order, std::size_t i);
 
 }  // namespace ferry::verify

@@ -63,7 +63,8 @@ std::string_view name(StepFailure failure) {
 }
 
 Recipe draw_recipe(Draws& draws, Sizes sizes) {
-  // Most are small: many are run in the time of a large one, and most faults need little.
+  // Most recipes are small: many small ones run in the time of a large one, and most faults show in
+  // a small one.
   const bool small = !draws.one_in(12) || sizes == Sizes::kSmall;
   Recipe recipe;
   recipe.layers.resize(static_cast<std::size_t>(draws.in(1, small ? 3 : kMostLayers + 1)));
@@ -71,7 +72,8 @@ Recipe draw_recipe(Draws& draws, Sizes sizes) {
   recipe.microbatches = small ? draws.few(6, 2) + 1 : draws.in(1, 4);
   recipe.order = static_cast<MicrobatchOrder>(draws.in(0, kMicrobatchOrders));
   recipe.retain = draws.one_in(small ? 8 : 2);
-  // -1, 0 and 1 stand for gradients alone, so three large recipes in five have no more.
+  // Negative numbers, 0 and 1 all mean that there is only a first derivative: three large recipes
+  // in five.
   recipe.derivatives = small ? draws.few(16, 4) : draws.in(-1, 4);
   recipe.derivatives = std::max(recipe.derivatives, 1);
   recipe.differentiated = draws.in(0, kMostLayers);

@@ -1,5 +1,5 @@
-// A recipe: the few small numbers that a random training step is made of. Recipes are drawn, shrunk
-// and written down; random_program.h makes their programs.
+// A recipe describes a random training step with a few small numbers. Recipes are generated, shrunk
+// and written in replay lines; random_program.h makes programs from them.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace ferry::verify {
 
 using choices::Draws;
 
-// The numbers of each enumeration stand in replay lines: new ones come last, or codec.cpp's version
-// changes.
+// Replay lines contain the numbers of these enumerations. Add new ones at the end, or change the
+// version in codec.cpp.
 enum class LayerKind : int {
   kLinear,
   kSavesOutput,
@@ -35,21 +35,21 @@ inline constexpr int kLayerKinds = static_cast<int>(LayerKind::kWrittenBetween) 
 inline constexpr std::array<std::int64_t, 4> kSizes = {256, 1024, 40'000, 1'500'000};
 inline constexpr int kMostLayers = 10;
 
-// Something that a layer does beside its kind.
+// Something that a layer does in addition to its kind.
 enum class Extra : int {
   kNothing,
   kDropout,
   kAmbient,
-  kInnerBackward,  // forward differentiates a function of the layer's output
-  kInnerRetained,  // and that through the layer, which keeps its graph
-  kInnerCreates,   // and makes a graph of that
+  kInnerBackward,  // forward differentiates a function of the layer's output, by that output
+  kInnerRetained,  // the same by the layer's weight, with retain_graph
+  kInnerCreates,   // the same by the layer's weight, with create_graph
 };
 inline constexpr int kExtras = static_cast<int>(Extra::kInnerCreates) + 1;
 inline constexpr int kSegmentDepth = 4;
 
 inline constexpr int kMicrobatchOrders = 3;
 
-// How a step before the recipe's own fails.
+// How the step before the recipe's own step fails.
 enum class StepFailure : int {
   kNone,
   kForwardRaises,
@@ -59,40 +59,41 @@ enum class StepFailure : int {
   kRecomputeSavesMore,
 };
 inline constexpr int kStepFailures = static_cast<int>(StepFailure::kRecomputeSavesMore) + 1;
-// Whether a recompute fails where there is one. A run that recomputes nothing has no error then.
+// Returns true if a recompute fails. Then a run that recomputes nothing has no error.
 constexpr bool fails_again(StepFailure failure) { return failure >= StepFailure::kRecomputeRaises; }
 inline constexpr std::string_view kRecomputeFails = "a recompute fails";
 
-// As coverage and reports say them; empty where there is nothing to say.
+// Names for coverage and reports; empty if there is nothing to mention.
 std::string_view name(LayerKind kind);
 std::string_view name(Extra extra);
 std::string_view name(MicrobatchOrder order);
 std::string_view name(StepFailure failure);
 
-// Ways in which a segment is not the usual one, as bits.
+// Bits that say how a segment differs from the usual one.
 enum SegmentBits : int {
   kNoEarlyStop = 1,
   kNoRandomState = 2,
   kNoCheck = 4,
   kOwnStream = 8,
   kReentrantBit = 16,
-  kSpanBit = 32,  // its operators run again, one by one, and not its function
+  kSpanBit = 32,  // a span: its operators are recomputed one by one, not its function
 };
 
-// Whether the segments that begin with the layer are of the reentrant variant, which a span is not.
+// Returns true if the segments that begin with the layer are reentrant checkpoints. A span never
+// is.
 constexpr bool is_reentrant(int segment) {
   return (segment & kReentrantBit) != 0 && (segment & kSpanBit) == 0;
 }
 
 struct Layer {
   LayerKind kind = LayerKind::kLinear;
-  int size = 0;       // of its output: an index into kSizes
+  int size = 0;       // index into kSizes, for its output
   bool hold = false;  // its input stays alive until the end of forward
-  bool skip = false;  // it reads, and saves, the latest held activation too
+  bool skip = false;  // it also reads and saves the latest held activation
   Extra extra = Extra::kNothing;
-  int opens = 0;        // how many segments begin with it
-  int closes = 0;       // how many end with it
-  int segment = 0;      // the SegmentBits of those that begin
+  int opens = 0;        // number of segments that begin with it
+  int closes = 0;       // number of segments that end with it
+  int segment = 0;      // SegmentBits of the segments that begin with it
   bool frozen = false;  // its weight has no gradient
   bool operator==(const Layer&) const = default;
 };
@@ -101,33 +102,33 @@ struct Recipe {
   std::vector<Layer> layers;
   int microbatches = 1;
   MicrobatchOrder order = MicrobatchOrder::kFbfb;
-  bool retain = false;     // each graph goes backward twice
-  int derivatives = 1;     // the step ends with a derivative of this order, if it is above 1
-  int differentiated = 0;  // that derivative is by this layer's weight
+  bool retain = false;     // each graph runs backward twice
+  int derivatives = 1;     // above 1: the step ends with a derivative of this order
+  int differentiated = 0;  // the layer whose weight that derivative is taken by
   StepFailure failure = StepFailure::kNone;
   int failing_layer = 0;
-  bool move = false;      // a parameter moves to other storage
+  bool move = false;      // a parameter moves to another storage
   bool segments = false;  // false: no layer has an extra or opens a segment
-  bool whole = false;     // each forward is one segment, and so is each function of a gradient
+  bool whole = false;     // each forward and each function of a gradient is one segment
   bool embeds = true;     // the first layer's input has a gradient
-  int sequence = 0;  // its layers are a chain that is cut into so many segments; 0: they are not
-  // Not drawn: what side streams read is in part protected by the program's own later wait alone.
-  // (It does not come to that where it fails.)
+  int sequence = 0;       // the layers are a chain, cut into this many segments; 0: they are not
+  // Not random: trials of the core set it. Side streams then also read tensors that only a later
+  // wait of the program protects. A step that fails does not reach this wait.
   bool waits_late = false;
   bool operator==(const Recipe&) const = default;
 };
 
-// A segment of a chain that is a checkpoint: of layers [begin, end).
+// A checkpointed segment of a chain, with layers [begin, end).
 struct ChainSegment {
   std::size_t begin = 0;
   std::size_t end = 0;
   bool operator==(const ChainSegment&) const = default;
 };
-// Returns the recipe with these segments, in the place of those that its layers begin and end.
+// Returns the recipe with these segments instead of those that its layers begin and end.
 Recipe in_segments(Recipe recipe, const std::vector<ChainSegment>& segments);
 
-// Visits each field but the layers with the values that it may have, [first, end). What writes
-// recipes down, reads them and makes them smaller is written with it.
+// Calls visit(field, first, end) for each field except the layers; [first, end) are its valid
+// values. Encoding, decoding and shrinking of recipes use these functions.
 template <class R, class Visit>
 void visit_fields(R& recipe, Visit&& visit) {
   visit(recipe.microbatches, 1, 4);
@@ -156,17 +157,17 @@ void visit_layer(L& layer, Visit&& visit) {
   visit(layer.frozen, 0, 2);
 }
 
-// Small programs have about 150 operations on streams. Of mixed ones, one in twelve is large: it
-// has about 1500.
+// Small programs have about 150 stream operations. One mixed program in twelve is large and has
+// about 1500.
 enum class Sizes : std::uint8_t { kMixed, kSmall };
 
-// Without spans, recomputes that fail and chains: these are the core's alone to run.
+// Makes a recipe without spans, chains and failing recomputes, which only the core supports.
 Recipe draw_recipe(Draws& draws, Sizes sizes = Sizes::kMixed);
 // Makes some segments spans, and some recomputes fail.
 void draw_repeats(Draws& draws, Recipe& recipe);
 // Makes some recipes a chain.
 void draw_sequence(Draws& draws, Recipe& recipe);
-// Freezes layers of some recipes: the first few, or any. Something in them has a gradient.
+// Freezes the first few layers, or any layers, of some recipes. Some tensor still has a gradient.
 void draw_frozen(Draws& draws, Recipe& recipe);
 
 }  // namespace ferry::verify

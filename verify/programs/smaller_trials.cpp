@@ -11,7 +11,8 @@
 namespace ferry::verify {
 namespace {
 
-// Adds, for each number that `visit` names, copies in which that one is nearer to its least value.
+// Adds copies of `value` with one number closer to its smallest value, for each number that `visit`
+// visits.
 template <class T, class Visit>
 void add_smaller(const T& value, Visit visit, std::vector<T>& into) {
   std::size_t fields = 0;
@@ -79,7 +80,7 @@ std::vector<CoreOptions> plainer(const CoreOptions& options) {
   return all;
 }
 
-// None, one fewer, or one level fewer.
+// Returns the lists without spans, with one span less, or with smaller inner spans.
 std::vector<std::vector<DrawnSpan>> plainer(const std::vector<DrawnSpan>& spans) {
   std::vector<std::vector<DrawnSpan>> all;
   if (spans.empty()) return all;
@@ -133,8 +134,8 @@ std::vector<Trial> plainer(const Trial& trial) {
   return all;
 }
 
-// Makes it one that could have been drawn: pops name earlier layers, not all layers are frozen, and
-// micro-batches come in rounds where stages are interleaved.
+// Makes the trial valid again: pops name earlier layers, some layer is not frozen, and for
+// interleaved stages the number of micro-batches is a multiple of the number of devices.
 void repair(PipelineTrial& trial) {
   const auto frozen = [](const NetLayer& layer) { return layer.frozen; };
   if (trial.layers.empty()) return;

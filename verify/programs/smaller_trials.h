@@ -1,5 +1,6 @@
-// Lists the trials that are one step smaller than a trial, the boldest first: a layer fewer, or a
-// number nearer to the plainest. The lists are RapidCheck's sequences, so its tests shrink as well.
+// Lists the trials that are one step smaller than a trial, largest steps first: without some
+// layers, or with one number closer to its smallest value. The lists are RapidCheck sequences, so
+// RapidCheck tests can shrink with them, too.
 #pragma once
 
 #include <rapidcheck.h>
@@ -13,7 +14,7 @@ rc::Seq<Recipe> each_smaller(const Recipe& recipe);
 rc::Seq<Trial> each_smaller(const Trial& trial);
 rc::Seq<PipelineTrial> each_smaller(const PipelineTrial& trial);
 
-// `start` fails; none that is one step smaller than the result does.
+// Returns a trial that fails, while no trial that is one step smaller fails. `start` must fail.
 template <class T, class Fails>
 T smallest_failing(const T& start, Fails fails) {
   T best = start;

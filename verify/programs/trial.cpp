@@ -23,7 +23,7 @@ SegmentPlan draw_segment(Draws& draws, int depth) {
   return plan;
 }
 
-// Of the operators [begin, end).
+// Returns the random spans that fit into the operators [begin, end).
 std::vector<PlanSpan> spans_within(const std::vector<OperatorRange>& operators, std::size_t begin,
                                    std::size_t end, const std::vector<DrawnSpan>& drawn) {
   std::vector<PlanSpan> spans;
@@ -47,7 +47,7 @@ std::vector<PlanSpan> spans_within(const std::vector<OperatorRange>& operators, 
   return spans;
 }
 
-// Levels of spans in them, at most so many.
+// Adds random inner spans, at most `levels` levels deep.
 void draw_inner(Draws& draws, std::vector<DrawnSpan>& spans, int levels) {
   if (levels == 0) return;
   for (DrawnSpan& span : spans) {
@@ -59,7 +59,7 @@ void draw_inner(Draws& draws, std::vector<DrawnSpan>& spans, int levels) {
   }
 }
 
-// Takes out what does not go with it.
+// Makes the trial's checkpoints selective, and removes what does not work with them.
 void make_selective(Draws& draws, Trial& trial) {
   trial.selective = true;
   for (int& policy : trial.policies) policy = draws.in(0, kOpChoices);

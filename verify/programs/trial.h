@@ -1,5 +1,5 @@
-// A trial: what one run of the core is given. It is a random step, the offloader's options, and a
-// plan of the step's segments. A drawn trial depends on a seed and its number alone.
+// A trial is the input of one run of the core: a random step, the options of the offloader, and a
+// plan of the step's segments. A random trial depends only on a seed and its number.
 #pragma once
 
 #include <array>
@@ -18,54 +18,57 @@
 
 namespace ferry::verify {
 
-// A span of the forward's operators, as a plan has it: where it begins behind the one before, how
-// many it has at most, which of them are kept, as bits, and those in it.
+// A random span of operators of the forward. It begins `skips` operators after the end of the
+// previous span and has at most `operators` operators. The bits of `kept` say which of them are
+// kept. `inner` has the spans inside it.
 struct DrawnSpan {
   int skips = 0;
   int operators = 1;
   int kept = 0;
   std::vector<DrawnSpan> inner = {};
 };
-inline constexpr int kSpanLevels = 3;  // at most
+inline constexpr int kSpanLevels = 3;  // levels of nested spans, at most
 
-// The ops of forward that selective checkpoints may keep. Others run again.
+// The operators of forward that a selective checkpoint may keep. It recomputes all others.
 inline constexpr std::array<std::string_view, 12> kSelectiveOps = {
     "linear",  "mask", "escape", "large", "own",       "draw",
     "dropout", "side", "late",   "embed", "meanwhile", "loss"};
-// By op: PyTorch's policies, by their numbers.
+// For each of these operators, the number of a policy of PyTorch (CheckpointPolicy).
 using OpChoices = std::array<int, kSelectiveOps.size()>;
 inline constexpr int kOpChoices = 6;
 
 struct Trial {
   Recipe recipe;
   CoreOptions options;
-  std::shared_ptr<const SegmentPlan> plan;  // null: its segments are as the program says
+  std::shared_ptr<const SegmentPlan> plan;  // null: the program says which segments are checkpoints
   std::vector<DrawnSpan> spans = {};
-  bool selective = false;  // its checkpoints keep the outputs of some ops
+  bool selective = false;  // its checkpoints keep the results of some operators
   OpChoices policies = {};
 };
 
 CoreOptions draw_options(Draws& draws);
-// Drawn last, so that programs which were drawn before there was one are drawn again.
+// Called last, so that numbers that were drawn before this option existed still give the same
+// trials.
 void draw_backward_window(Draws& draws, CoreOptions& options);
-// The plan need not fit any program. Null: the segments are not planned.
+// The plan may not fit the program. Null: the segments have no plan.
 std::shared_ptr<const SegmentPlan> draw_plan(Draws& draws);
 Trial draw_trial(Draws& draws, Sizes sizes = Sizes::kMixed);
-// Those of them that the program has room for.
+// Returns those of the random spans that fit into the program.
 std::vector<PlanSpan> spans_in(const Program& program, const std::vector<DrawnSpan>& drawn);
 
-// In words, on one line: what differs from the plainest trial of its size. Of options, the streams
-// and the window are always said.
+// Describe a trial in words, on one line: everything that differs from the simplest trial of its
+// size. For options, the copy streams and the window are always included.
 std::ostream& operator<<(std::ostream& out, const Trial& trial);
 std::string text_of(const CoreOptions& options);
 std::string text_of(const Recipe& recipe);
-// Whether its plan is in force.
+// Returns true if the trial's plan has an effect.
 inline bool has_plan(const Trial& trial) { return trial.plan && trial.recipe.segments; }
-// Whether its planned spans are in force. (A plan that has spans recomputes no whole forward.)
+// Returns true if its spans have an effect. They have none if the whole forward is one segment.
 inline bool has_spans(const Trial& trial) {
   return !trial.spans.empty() && !(trial.recipe.segments && trial.recipe.whole);
 }
-// Whether its checkpoints are selective. What is kept serves one backward, and no span.
+// Returns true if its checkpoints are selective. Kept results serve one backward and no span, so
+// this excludes other features.
 bool is_selective(const Trial& trial);
 
 }  // namespace ferry::verify

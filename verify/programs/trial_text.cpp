@@ -1,4 +1,5 @@
-// Says a trial in words, as reports print it: what differs from the plainest one of its size.
+// Describes a trial in words for reports: everything that differs from the simplest trial of its
+// size.
 #include <array>
 #include <ostream>
 #include <string>
@@ -32,7 +33,7 @@ std::string text_of(const Layer& layer, bool segments) {
   words.add(name(layer.kind));
   words.add(std::to_string(kSizes[static_cast<std::size_t>(layer.size)]) + " elements");
   words.add_if(layer.hold, "input held");
-  words.add_if(layer.skip, "reads what is held");
+  words.add_if(layer.skip, "reads the held activation");
   words.add_if(layer.frozen, "frozen");
   if (!segments) return words.text();
   words.add(name(layer.extra));
@@ -41,7 +42,7 @@ std::string text_of(const Layer& layer, bool segments) {
   return words.text();
 }
 
-// Layers count from 1, as a reader of the list does.
+// Counts layers from 1, as a reader does.
 std::string layer_of(const Recipe& recipe, int index) {
   if (recipe.layers.empty()) return "no layer";
   return "layer " + std::to_string(index % static_cast<int>(recipe.layers.size()) + 1);
@@ -49,10 +50,10 @@ std::string layer_of(const Recipe& recipe, int index) {
 
 std::string bytes_of(std::int64_t bytes) {
   if (bytes == kAutomatic) return "automatic";
-  return bytes == kUnlimited ? "any bytes" : counted(bytes, "byte");
+  return bytes == kUnlimited ? "unlimited bytes" : counted(bytes, "byte");
 }
 
-// A source leaves when either bound is reached; no bytes is the plainest of these.
+// A source leaves the window when either limit is reached. A limit of 0 bytes is not mentioned.
 std::string window_of(const CoreOptions& options) {
   const bool packs = options.window_tensors != kUnlimited;
   const std::string bytes = bytes_of(options.window_bytes);
@@ -61,7 +62,7 @@ std::string window_of(const CoreOptions& options) {
   return options.window_bytes == 0 ? text : text + " or " + bytes;
 }
 
-// PyTorch's policies by their numbers: two each to save, to recompute and to offload.
+// PyTorch's policies by number: 0 and 1 save, 2 and 3 recompute, 4 and 5 offload.
 std::string kept_of(const OpChoices& choices) {
   std::string text;
   for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -117,10 +118,10 @@ std::string text_of(const CoreOptions& options) {
   words.add(window_of(options));
   words.add_if(options.host_memory == HostMemory::kPageable, "pageable memory");
   words.add_if(options.reload_pool == ReloadPool::kCopyStream, "reloads in the copy stream's pool");
-  words.add_if(options.min_bytes > 0, "tensors from " + bytes_of(options.min_bytes) + " on");
+  words.add_if(options.min_bytes > 0, "tensors of at least " + bytes_of(options.min_bytes));
   words.add_if(options.prefetch_bytes != 0, "prefetch " + bytes_of(options.prefetch_bytes));
   words.add_if(options.prefetch_tensors != kUnlimited,
-               "back " + counted(options.prefetch_tensors, "pack") + " ahead at most");
+               "reloads at most " + counted(options.prefetch_tensors, "pack") + " early");
   words.add_if(options.hold_bytes != 0, "hold " + bytes_of(options.hold_bytes));
   words.add_if(!options.offload.empty(), "only some packs");
   return words.text();
@@ -128,7 +129,7 @@ std::string text_of(const CoreOptions& options) {
 
 std::ostream& operator<<(std::ostream& out, const Trial& trial) {
   out << text_of(trial.recipe);
-  if (has_plan(trial)) out << "; its segments planned";
+  if (has_plan(trial)) out << "; with a plan of its segments";
   if (has_spans(trial)) {
     out << "; " << counted(static_cast<std::int64_t>(trial.spans.size()), "planned span");
     const std::int64_t inner = inner_spans(trial.spans);

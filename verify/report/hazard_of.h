@@ -1,5 +1,5 @@
-// A run as a hazard file (formats/HAZARD.md): what a scheduler did with its streams, and what is
-// wrong with that.
+// Makes a hazard file (formats/HAZARD.md) of a run: the stream log of the run, the verdicts on it,
+// and an order of the device that shows the fault.
 #pragma once
 
 #include "formats/hazard_file.h"
@@ -7,7 +7,7 @@
 
 namespace ferry::verify {
 
-// Makes the run. `system`, `what` and `source` are empty: whose it is, is the caller's to say.
+// Makes the run. `system`, `what` and `source` stay empty; the caller fills them in.
 HazardFile hazard_of(const RunSpec& spec);
 
 }  // namespace ferry::verify

@@ -31,14 +31,15 @@ void explain_race(const check::Hazard& hazard, const explore::Recording& recordi
     report.text.append(explore::diagram(explorer, hazard, *found.witness));
   } else {
     report.text.append(report.verdict->words);
-    report.text.append(hazard.kind == check::HazardKind::kFreeUnderUse
-                           ? "\nno schedule of this program shows it: another program may be given "
-                             "the bytes at once, and write them\n"
-                           : "\nno schedule shows another value: please report this, too\n");
+    report.text.append(
+        hazard.kind == check::HazardKind::kFreeUnderUse
+            ? "\nno schedule of this program shows it, but another program could get "
+              "the bytes at once and write to them\n"
+            : "\nno schedule shows a wrong value; please report this, too\n");
   }
 }
 
-// "unusual  poll 2, failing call 1": the answers that were given.
+// Lists the unusual answers: "unusual  poll 2, failing call 1".
 std::string unusual(const choices::ReplayedChoices& answers) {
   std::string line;
   for (std::size_t point = 0; point < choices::kChoicePoints; ++point) {
@@ -52,9 +53,10 @@ std::string unusual(const choices::ReplayedChoices& answers) {
 std::string program_of(const RunSpec& spec) {
   std::ostringstream program;
   if (spec.scheduler && spec.scheduler->program) {
-    program << "number " << spec.number << " of the scheduler's own";
+    program << "number " << spec.number << " of the scheduler's own programs";
   } else if (spec.scheduler) {
-    program << text_of(spec.trial.recipe) << (has_plan(spec.trial) ? "; its segments planned" : "");
+    program << text_of(spec.trial.recipe)
+            << (has_plan(spec.trial) ? "; with a plan of its segments" : "");
   } else if (spec.is_pipeline()) {
     program << spec.pipeline;
   } else {
@@ -63,7 +65,7 @@ std::string program_of(const RunSpec& spec) {
   return program.str();
 }
 
-// What the program, made small, still has, and the failure so needs, of what can be left out.
+// Lists the features that the shrunk program still has. The failure needs each of them.
 std::string features(const RunSpec& spec) {
   if (!spec.scheduler || spec.scheduler->program) return "";
   std::string words;

@@ -1,5 +1,5 @@
-// A report tells a failure on one screen: who touched what, which edge is missing, what would add
-// it, and how to see it again.
+// A report describes a failure on one screen: the two accesses, the edge that is missing between
+// them, what would add it, and how to repeat the run.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace ferry::verify {
 struct Report {
   RunSpec spec;
   std::optional<Verdict> verdict;      // none: no oracle objects
-  std::int64_t operations = 0;         // on streams
-  std::int64_t device_operations = 0;  // of these, what a device does
-  bool confirmed = false;              // a race that a schedule shows
+  std::int64_t operations = 0;         // on all streams
+  std::int64_t device_operations = 0;  // those that a device executes
+  bool confirmed = false;              // the failure is a race, and an order of the device shows it
   std::string text;
 };
 
-// Makes the run and reports on it. Shrinking comes before (shrink_spec.h). `again`: the command
-// that a replay line is given to.
+// Makes the run and reports on it. It does not shrink the run (shrink_spec.h). `again` is the
+// command that the report prints before the replay line.
 Report explain(const RunSpec& spec, std::string_view again = "ferry verify --replay");
 
 }  // namespace ferry::verify

@@ -1,8 +1,8 @@
-// DeepSpeed's activation checkpointing with cpu_checkpointing: a checkpoint's inputs go to the
+// DeepSpeed's activation checkpointing with cpu_checkpointing: inputs of a checkpoint go to the
 // host.
 //
-// To free them at once, its non-reentrant variant emptied the caller's tensors, before the forward
-// that was to read them.
+// In the faulty version, the non-reentrant variant empties the caller's tensors to free them at
+// once, before the forward that must still read them.
 #include <memory>
 #include <utility>
 
@@ -21,7 +21,7 @@ class CpuCheckpointing {
 
   bool empty() const { return alive_ == 0; }
 
-  // None: the tensor is no checkpoint's, and left to autograd.
+  // Returns null, to leave the tensor to autograd, if no checkpoint saves it.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
     if (autograd_.saving_node() != "checkpoint") return nullptr;
     const StreamId compute = device_.current_stream();

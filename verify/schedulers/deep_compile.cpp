@@ -1,7 +1,7 @@
-// DeepSpeed's DeepCompile: the compiler puts copies into the forward and the backward graph.
+// DeepSpeed's DeepCompile, which puts copies into the compiled forward and backward graphs.
 //
-// A value of the graph, here the i-th save of a forward, has one host buffer. To run the graph
-// again before the backward is to write it again.
+// In the faulty version, each value of the graph (here the i-th save of a forward) has one host
+// buffer. A second forward before the backward overwrites it.
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -30,14 +30,14 @@ class DeepCompile {
   }
   bool empty() const { return buffers_.empty() && alive_ == 0; }
 
-  // None: the tensor is left to autograd.
+  // Returns null to leave the tensor to autograd.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
     const bool forward = autograd_.graph_task() == GraphTaskId::kNone;
     if (!forward || bytes_of(tensor) < kBytesMin) return nullptr;
     const StreamId compute = device_.current_stream();
     order(device_, Step::kProduced, compute, Step::kOffloadAfterProducer, offloads_);
     HostCopy copy = offload_to(device_, tensor, buffer(bytes_of(tensor)), offloads_);
-    order(device_, Step::kOffloaded, offloads_, Step::kEvict, compute);  // at once
+    order(device_, Step::kOffloaded, offloads_, Step::kEvict, compute);  // without delay
     return std::make_unique<Moved>(*this, std::move(copy));
   }
 
@@ -68,7 +68,7 @@ class DeepCompile {
       buffers_.push_back(pinned(device_, bytes));
     }
     sim::HostBuffer& buffer = buffers_[next_value_++];
-    if (buffer.block->requested_bytes < bytes) {  // another graph
+    if (buffer.block->requested_bytes < bytes) {  // it belongs to another graph
       give_back(device_, buffer, reloads_);
       buffer = pinned(device_, bytes);
     }
@@ -88,7 +88,7 @@ class DeepCompile {
   const DeepCompilePolicy policy_;
   const StreamId offloads_;
   const StreamId reloads_;
-  std::vector<sim::HostBuffer> buffers_;  // by value
+  std::vector<sim::HostBuffer> buffers_;  // by number of the value
   std::size_t next_value_ = 0;
   int alive_ = 0;
 };

@@ -1,4 +1,4 @@
-// Declares the parts of the registry.
+// The entries of the registry (registry.h), in two parts.
 #pragma once
 
 #include <span>

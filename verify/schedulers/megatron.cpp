@@ -1,10 +1,10 @@
 // Megatron-Core's fine-grained activation offloading.
 //
-// What a forward (a chunk) saves goes to the host in groups, on one stream, and comes back on
-// another, a group ahead: when a group has been popped, the one before it is brought back, and
-// after a chunk's first group the last one of the next chunk that goes backward. What was not
-// brought back ahead is when it is popped, on the computing stream.
-// The pinned pool is Megatron's own: buffers by size, first in, first out.
+// The saves of a forward (a chunk) go to the host in groups on one stream, and come back on
+// another. When the backward has popped a group, the group before it is reloaded; after the first
+// group of a chunk, the last group of the next chunk is. A save that was not reloaded in time is
+// reloaded when it is popped, on the compute stream. The page-locked pool is Megatron's own:
+// buffers by size, first in, first out.
 #include <algorithm>
 #include <cstddef>
 #include <deque>
@@ -19,7 +19,7 @@
 namespace ferry::verify::schedulers {
 namespace {
 
-constexpr std::size_t kGroup = 3;  // saves
+constexpr std::size_t kGroup = 3;  // saves in a group
 constexpr std::int64_t kBytesMin = 1024;
 
 class Megatron {
@@ -45,7 +45,7 @@ class Megatron {
   }
   bool empty() const { return chunks_.empty() && pool_.empty(); }
 
-  // None: the tensor is left to autograd.
+  // Returns null to leave the tensor to autograd.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
     const bool forward = autograd_.graph_task() == GraphTaskId::kNone;
     if (!forward || bytes_of(tensor) < kBytesMin || exempt_.contains(tensor.get())) return nullptr;
@@ -63,7 +63,7 @@ class Megatron {
   struct Save {
     HostCopy copy;
     sim::EventHandle offloaded;
-    sim::Tensor tensor;  // brought back, and not popped yet
+    sim::Tensor tensor;  // reloaded and not popped yet
     sim::EventHandle reloaded;
     bool popped = false;
   };
@@ -94,7 +94,7 @@ class Megatron {
     return std::move(pooled.buffer);
   }
 
-  // Is called as soon as the copy out of it was given to `stream`.
+  // Called as soon as the copy out of the buffer has been issued on `stream`.
   void put(sim::HostBuffer buffer, StreamId stream) {
     pool_[buffer.block->requested_bytes].push_back(
         {std::move(buffer), device_.record(Step::kReloaded, stream)});
@@ -128,7 +128,8 @@ class Megatron {
     }
   }
 
-  // The group that begins there. What it is written to was the computing stream's before.
+  // Reloads the group that begins at `begin`. The copies wait for the compute stream, which
+  // used the target blocks before.
   void bring(const Chunk& chunk, std::size_t begin) {
     order(device_, Step::kReady, device_.current_stream(), Step::kReloadAfterReady, h2d_);
     for (std::size_t i = begin; i < std::min(begin + kGroup, chunk.size()); ++i) {
@@ -141,7 +142,7 @@ class Megatron {
     }
   }
 
-  // Drops what nobody popped of it.
+  // Drops the saves that were never popped.
   void drop(Chunk& chunk) {
     for (const auto& save : chunk) {
       if (save->copy.buffer.block) give_back(device_, save->copy.buffer, d2h_);
@@ -155,7 +156,7 @@ class Megatron {
   const StreamId d2h_;
   const StreamId h2d_;
   std::set<const sim::TensorImpl*> exempt_;
-  std::deque<std::shared_ptr<Chunk>> chunks_;  // not yet backward, as begun
+  std::deque<std::shared_ptr<Chunk>> chunks_;  // before their backward, oldest first
   std::map<std::int64_t, std::deque<Pooled>> pool_;
 };
 

@@ -1,4 +1,4 @@
-// This file has the entries of all systems but torchtune and TRL.
+// The entries of all systems except torchtune and TRL.
 #include "verify/schedulers/entries.h"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ std::unique_ptr<sim::Scheduler> made(sim::SimDevice device, sim::SimAutograd aut
   return kMake(device, autograd, kPolicy);
 }
 
-// A save is popped at most once and not written since, because its group comes back as a whole.
+// For schedulers whose groups come back as a whole: each save is popped at most once, and is not
+// written before that.
 void groups(Recipe& recipe) {
   one_unpack(recipe);
   without(recipe, {LayerKind::kWrittenBetween});
@@ -77,7 +78,7 @@ constexpr SchedulerEntry kEntries[] = {
     {
         .name = "save-on-cpu-106360-fixed",
         .system = "save_on_cpu",
-        .what = "record_stream of what is restored",
+        .what = "record_stream for each restored tensor",
         .source = "pytorch #106360",
         .make = made<make_save_on_cpu, SaveOnCpuPolicy{}>,
         .limit = without_late_writes,
@@ -86,7 +87,7 @@ constexpr SchedulerEntry kEntries[] = {
         .name = "megatron-7398",
         .system = "Megatron-Core",
         .faulty = true,
-        .what = "a reload that was not begun ahead does not wait for its own offload",
+        .what = "a reload without prefetch does not wait for its own offload",
         .source = "#7398, PR #7399",
         .oracle = Oracle::kHappensBefore,
         .fixed = "megatron-fixed",
@@ -116,7 +117,7 @@ constexpr SchedulerEntry kEntries[] = {
         .name = "torchtitan-2581",
         .system = "torchtitan",
         .faulty = true,
-        .what = "the copy stream waits for the current stream where it is that itself",
+        .what = "the copy stream waits for the current stream, which is itself",
         .source = "PR #2581",
         .oracle = Oracle::kHappensBefore,
         .fixed = "torchtitan-2581-fixed",
@@ -126,7 +127,7 @@ constexpr SchedulerEntry kEntries[] = {
     {
         .name = "torchtitan-2581-fixed",
         .system = "torchtitan",
-        .what = "the computing stream is read before the copy stream becomes current",
+        .what = "the compute stream is read before the copy stream becomes current",
         .source = "PR #2581",
         .make = made<make_torchtitan, TorchtitanPolicy{}>,
         .limit = slots,
@@ -135,7 +136,7 @@ constexpr SchedulerEntry kEntries[] = {
         .name = "transformer-engine-unused",
         .system = "TransformerEngine",
         .faulty = true,
-        .what = "what was reloaded and never used is freed while the copy into it runs",
+        .what = "a reloaded tensor that is never used is freed while the copy into it runs",
         .source = "main, release_all_memory",
         .oracle = Oracle::kHappensBefore,
         .fixed = "transformer-engine-unused-fixed",
@@ -145,7 +146,7 @@ constexpr SchedulerEntry kEntries[] = {
     {
         .name = "transformer-engine-unused-fixed",
         .system = "TransformerEngine",
-        .what = "the computing stream waits for it first (no fix is published)",
+        .what = "the compute stream waits for it first (no fix is published)",
         .source = "",
         .make = made<make_transformer_engine, TransformerEnginePolicy{}>,
         .limit = groups_in_turn,
@@ -173,8 +174,8 @@ constexpr SchedulerEntry kEntries[] = {
         .name = "unsloth-nested",
         .system = "Unsloth",
         .faulty = true,
-        .what =
-            "a checkpoint inside a recompute numbers from 0: it writes what the first one saved",
+        .what = "a checkpoint inside a recompute numbers from 0: it overwrites what the first one "
+                "saved",
         .source = "main, CPU_INDEX",
         .oracle = Oracle::kValue,
         .fixed = "unsloth-nested-fixed",
@@ -184,7 +185,7 @@ constexpr SchedulerEntry kEntries[] = {
     {
         .name = "unsloth-nested-fixed",
         .system = "Unsloth",
-        .what = "the first buffer that is free (no fix is published)",
+        .what = "it takes the first free buffer (no fix is published)",
         .source = "",
         .make = made<make_unsloth, UnslothPolicy{}>,
         .limit = nested_checkpoints,
@@ -223,7 +224,7 @@ constexpr SchedulerEntry kEntries[] = {
     {
         .name = "deepspeed-static-buffer-fixed",
         .system = "DeepSpeed",
-        .what = "a buffer for each save (no fix is published)",
+        .what = "each save has its own buffer (no fix is published)",
         .source = "",
         .make = made<make_deep_compile, DeepCompilePolicy{}>,
         .limit = forwards_ahead,

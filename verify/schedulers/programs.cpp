@@ -32,7 +32,7 @@ class LayoutsProgram {
   Program take() { return std::move(b_.program); }
 
  private:
-  // out = f(x, other), of which the gradient is x's.
+  // Adds out = f(x, other). Only x has a gradient.
   Slot layer(CodeId id, const char* name, Slot x, Slot other, TypeId in, TypeId out,
              const std::vector<Slot>& saved) {
     const CodeId body = b_.code(CodeKind::kBody, "Backward");

@@ -1,4 +1,4 @@
-// Random steps for faults that recipes (verify/programs/recipe.h) do not reach.
+// Random steps for faults that the usual recipes (verify/programs/recipe.h) do not reach.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace ferry::verify::schedulers {
 
-// Layers that save one activation under several layouts which begin at one address: as it is,
-// transposed, flattened. As an attention's output is saved by it and, in another
-// order, by the projection behind it.
+// Makes layers that save one activation with several layouts at the same address: as it is,
+// transposed and flattened. For example, attention saves its output, and the projection after it
+// saves the same bytes in another layout.
 Program layouts_program(std::uint64_t number);
 
 }  // namespace ferry::verify::schedulers

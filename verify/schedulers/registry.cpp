@@ -32,7 +32,7 @@ HuntedScheduler hunted(const SchedulerEntry& entry) {
                                        const sim::SimAutograd& autograd,
                                        const auto&) { return make(device, autograd); };
   scheduler.limit = entry.limit;
-  scheduler.without = {Feature::kPlans};  // nobody but Ferry has them
+  scheduler.without = {Feature::kPlans};  // only Ferry has plans
   scheduler.program = entry.program;
   scheduler.moves_all = entry.moves_all;
   return scheduler;

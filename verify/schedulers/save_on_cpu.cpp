@@ -1,7 +1,8 @@
-// torch.autograd.graph.save_on_cpu with the copies on a second stream (pytorch #106360).
+// torch.autograd.graph.save_on_cpu with copies on a second stream (pytorch #106360).
 //
-// What comes back is allocated in the copy stream's pool; when its node is done, the block goes
-// back there, and nothing keeps the copy stream from writing it while the node still reads.
+// A restored tensor is allocated in the pool of the copy stream. After its node, the block returns
+// to this pool. In the faulty version nothing stops the copy stream from writing to the block while
+// the node still reads it.
 #include <memory>
 #include <utility>
 

@@ -14,7 +14,7 @@
 namespace ferry::verify::schedulers {
 namespace {
 
-// Returns none where it was stopped.
+// Returns nothing if it was stopped.
 std::optional<SchedulerRow> try_out(const SchedulerEntry& entry,
                                     const SchedulerTableOptions& options) {
   SchedulerRow row;

@@ -1,5 +1,5 @@
-// The table of the field's schedulers shows which oracle caught which fault, and how soon; and that
-// the fixed ones are clean.
+// The table of schedulers of other systems: which oracle caught which fault, after how many
+// programs, and if the fixed ones are clean.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace ferry::verify::schedulers {
 
 struct SchedulerTableOptions {
   std::uint64_t seed = 0;
-  std::int64_t programs = 2000;         // for one that must be clean
-  std::int64_t programs_faulty = 1000;  // at most, for one that must be caught
+  std::int64_t programs = 2000;         // for an entry that must be clean
+  std::int64_t programs_faulty = 1000;  // the maximum for an entry that must be caught
   int jobs = 1;
-  std::function<void(std::string_view done)> progress;  // from any thread, one at a time
-  std::function<bool()> stop;  // on every thread: true leaves out the rows that are not ready
+  std::function<void(std::string_view done)> progress;  // may run on any thread, one call at a time
+  std::function<bool()> stop;  // called on every thread; true: unfinished rows are left out
 };
 
 struct SchedulerRow {
@@ -30,7 +30,7 @@ struct SchedulerRow {
   std::optional<std::int64_t> counterexample_ops;  // device operations
   std::string replay;
 
-  // A faulty one must be caught by the oracle that fits its cause, a fixed one by none.
+  // Returns false if the right oracle caught a faulty entry, or none objected to a fixed one.
   bool wrong() const { return caught_by != (entry->faulty ? entry->oracle : std::nullopt); }
 };
 

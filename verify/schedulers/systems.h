@@ -1,8 +1,10 @@
-// The schedulers, by system: what can be wrong with each, as a policy whose default is right.
+// The schedulers of other systems. Each has a policy that says what is wrong with it; the default
+// policy is right.
 //
-// Behaviour only, as published (the registry names the sources); what a system does beside its bug
-// is there where it bears on it. Common to all: copies keep a view's strides, and pinned memory is
-// PyTorch's, whose pool waits for copies under way, unless a policy says otherwise.
+// They copy published behaviour only; the registry names the sources. What a system does apart from
+// its fault is included if the fault depends on it. Common to all: a copy keeps the strides of a
+// view, and page-locked memory comes from PyTorch's pool, which waits for running copies. A policy
+// may differ.
 #pragma once
 
 #include <memory>
@@ -16,7 +18,7 @@
 
 namespace ferry::verify::schedulers {
 
-// What they are made of, and torchtune's and TRL's.
+// Building blocks, which torchtune's and TRL's schedulers also use.
 using field::bytes_of;
 using field::first_bytes;
 using field::give_back;
@@ -31,51 +33,52 @@ using field::StashPolicy;
 
 // torch.autograd.graph.save_on_cpu on a second stream.
 struct SaveOnCpuPolicy {
-  bool records_use = true;  // of what came back, on the stream that uses it
+  bool records_use = true;  // record_stream for a restored tensor, on the stream that uses it
 };
 std::unique_ptr<sim::Scheduler> make_save_on_cpu(sim::SimDevice device, sim::SimAutograd autograd,
                                                  SaveOnCpuPolicy policy);
 
-// Megatron-Core's fine-grained offloading: groups, two copy streams, a pinned pool of its own.
+// Megatron-Core's fine-grained offloading: groups of saves, two copy streams, its own page-locked
+// pool.
 struct MegatronPolicy {
-  bool inline_reload_waits = true;  // one that was not begun ahead follows its own offload
-  bool pool_waits = true;           // a buffer's next offload follows the reload out of it
+  bool inline_reload_waits = true;  // a reload without prefetch waits for its own offload
+  bool pool_waits = true;           // the next offload to a buffer waits for the reload from it
 };
 std::unique_ptr<sim::Scheduler> make_megatron(sim::SimDevice device, sim::SimAutograd autograd,
                                               MegatronPolicy policy);
 
-// torchtitan's offloading with a slab of host slots that every step uses again.
+// torchtitan's offloading, with a slab of host slots that every step uses again.
 struct TorchtitanPolicy {
-  bool waits_for_compute = true;  // the copy stream; else for itself
+  bool waits_for_compute = true;  // the copy stream waits for the compute stream; false: for itself
 };
 std::unique_ptr<sim::Scheduler> make_torchtitan(sim::SimDevice device, sim::SimAutograd autograd,
                                                 TorchtitanPolicy policy);
 
-// TransformerEngine's layer-wise offloading.
+// TransformerEngine's offloading, layer by layer.
 struct TransformerEnginePolicy {
-  bool waits_for_unused = true;  // before what was reloaded and never used is dropped
+  bool waits_for_unused = true;  // waits before an unused reloaded tensor is dropped
 };
 std::unique_ptr<sim::Scheduler> make_transformer_engine(sim::SimDevice device,
                                                         sim::SimAutograd autograd,
                                                         TransformerEnginePolicy policy);
 
-// verl's group-wise offloading.
+// verl's offloading, group by group.
 struct VerlPolicy {
-  bool key_has_layout = true;  // saves are one where their shapes and strides are, too
+  bool key_has_layout = true;  // saves share a copy only if shapes and strides agree
 };
 std::unique_ptr<sim::Scheduler> make_verl(sim::SimDevice device, sim::SimAutograd autograd,
                                           VerlPolicy policy);
 
-// Unsloth's gradient checkpointing: the inputs of checkpoints, in numbered host buffers.
+// Unsloth's gradient checkpointing: inputs of checkpoints go to numbered host buffers.
 struct UnslothPolicy {
-  bool restarts = false;  // the first forward after a backward began numbers from 0
+  bool restarts = false;  // after a backward begins, the next forward numbers from 0
 };
 std::unique_ptr<sim::Scheduler> make_unsloth(sim::SimDevice device, sim::SimAutograd autograd,
                                              UnslothPolicy policy);
 
 // DeepSpeed's activation checkpointing with cpu_checkpointing.
 struct CpuCheckpointingPolicy {
-  bool empties_inputs = false;  // the caller's tensors, as soon as their copies are under way
+  bool empties_inputs = false;  // empties the caller's tensors once their copies are issued
 };
 std::unique_ptr<sim::Scheduler> make_cpu_checkpointing(sim::SimDevice device,
                                                        sim::SimAutograd autograd,
@@ -83,7 +86,7 @@ std::unique_ptr<sim::Scheduler> make_cpu_checkpointing(sim::SimDevice device,
 
 // DeepSpeed's DeepCompile: offloading by a compiled graph.
 struct DeepCompilePolicy {
-  bool buffer_per_value = false;  // one for all runs of the graph; else one for each save
+  bool buffer_per_value = false;  // one buffer for all runs of the graph; false: one for each save
 };
 std::unique_ptr<sim::Scheduler> make_deep_compile(sim::SimDevice device, sim::SimAutograd autograd,
                                                   DeepCompilePolicy policy);

@@ -1,7 +1,8 @@
 // torchtitan's activation offloading with a slab of host slots (PR #2581).
 //
-// The i-th save of a forward goes to slot i, in every step again. So a copy into a slot follows the
-// copy out of it, of the step before, only by way of the computing stream, which waited for that.
+// The i-th save of a forward always goes to slot i. So a copy into a slot must follow the previous
+// step's copy out of it. Only the compute stream orders the two, because it waited for the copy
+// out.
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -30,7 +31,7 @@ class Torchtitan {
   }
   bool empty() const { return slots_.empty(); }
 
-  // None: the tensor is left to autograd.
+  // Returns null to leave the tensor to autograd.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
     const bool forward = autograd_.graph_task() == GraphTaskId::kNone;
     if (!forward || bytes_of(tensor) < kBytesMin) return nullptr;
@@ -55,7 +56,7 @@ class Torchtitan {
     sim::EventHandle offloaded_;
   };
 
-  // Returns the next slot, which stays the slab's.
+  // Returns the next slot. The slab keeps it.
   sim::HostBuffer slot(std::int64_t bytes) {
     if (next_ == slots_.size()) slots_.push_back(pinned(device_, bytes));
     sim::HostBuffer& slot = slots_[next_++];

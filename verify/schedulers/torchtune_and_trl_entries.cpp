@@ -1,5 +1,5 @@
-// torchtune's and TRL's entries: a history in which the fix of one fault was now and then the next
-// one (4280, 5730, enter; 5694, 7195).
+// The entries of torchtune and TRL. Sometimes the fix of one fault was the cause of the next: see
+// 4280, 5730 and enter, or 5694 and 7195.
 #include <algorithm>
 #include <cstddef>
 
@@ -21,7 +21,7 @@ using Share = StashPolicy::Share;
 using Forward = StashPolicy::Forward;
 using Enter = StashPolicy::Enter;
 
-// The contexts of torchtune, and of TRL until PR #5738, clear nothing.
+// The contexts of torchtune, and of TRL before PR #5738, clear nothing.
 constexpr StashPolicy torchtune(Escape escape, bool drops_events = true) {
   return {.escape = escape,
           .forward = Forward::kAfterUnpack,
@@ -34,7 +34,7 @@ constexpr StashPolicy trl_of_2025(Forward forward) {
 constexpr StashPolicy trl_with_offsets() {
   return {.enter = Enter::kRestarts, .drops_offset = false};
 }
-// TRL as of f2cd577, but for the clone.
+// TRL at commit f2cd577, except for the clone.
 constexpr StashPolicy trl(Clone clone, Share share = Share::kForgotten,
                           Compute compute = Compute::kFirst, Enter enter = Enter::kRestarts) {
   StashPolicy policy = field::trl();
@@ -43,18 +43,18 @@ constexpr StashPolicy trl(Clone clone, Share share = Share::kForgotten,
   policy.share = share;
   policy.enter = enter;
   policy.exempts_storages = false;
-  policy.gathers = false;  // gradients are compared
+  policy.gathers = false;  // because gradients are compared
   return policy;
 }
 
-// TRL was made for one backward behind each forward, each save unpacked once, on one stream.
+// TRL expects one backward after each forward, one unpack of each save, and one stream.
 void one_stash(Recipe& recipe) {
   in_turn(recipe);
   one_unpack(recipe);
   without_late_writes(recipe);
   without_side_streams(recipe);
 }
-// TRL's before its context cleared itself, and torchtune's, need every saved tensor to be unpacked.
+// torchtune's context, and TRL's before it cleared itself, need every saved tensor to be unpacked.
 void strict_stash(Recipe& recipe) {
   one_stash(recipe);
   without_failures(recipe);
@@ -189,7 +189,7 @@ constexpr SchedulerEntry kEntries[] = {
         .name = "torchtune-backwards",
         .system = "torchtune",
         .faulty = true,
-        .what = "a second backward without a pack between: what it restored is not released",
+        .what = "a second backward without a pack in between: restored tensors are not released",
         .source = "main",
         .oracle = Oracle::kLeak,
         .make = stash<torchtune(Escape::kCounted)>,
@@ -199,7 +199,7 @@ constexpr SchedulerEntry kEntries[] = {
         .name = "torchtune-failure",
         .system = "torchtune",
         .faulty = true,
-        .what = "a backward fails: what it did not unpack makes every later forward fail",
+        .what = "a backward fails: tensors that it did not unpack make every later forward fail",
         .source = "main",
         .oracle = Oracle::kError,
         .fixed = "torchtune-failure-fixed",
@@ -218,7 +218,7 @@ constexpr SchedulerEntry kEntries[] = {
         .name = "trl-4280",
         .system = "TRL",
         .faulty = true,
-        .what = "a pack in backward, a reentrant recompute's, is taken for the next forward",
+        .what = "a pack in a reentrant recompute is taken for the start of the next forward",
         .source = "#4280 (11fa70c)",
         .oracle = Oracle::kError,
         .fixed = "trl-4280-fixed",
@@ -237,8 +237,8 @@ constexpr SchedulerEntry kEntries[] = {
         .name = "trl-5730",
         .system = "TRL",
         .faulty = true,
-        .what = "saved tensors that no backward comes to stay in the tracker, and the next steps' "
-                "with them",
+        .what = "saved tensors that no backward uses stay in the tracker, with those of later "
+                "steps",
         .source = "#5730, #5737",
         .oracle = Oracle::kLeak,
         .fixed = "trl-5730-fixed",
@@ -257,7 +257,7 @@ constexpr SchedulerEntry kEntries[] = {
         .name = "trl-enter",
         .system = "TRL",
         .faulty = true,
-        .what = "a second forward before the first one's backward numbers its tensors alike",
+        .what = "a second forward before the first backward uses the same numbers for its tensors",
         .source = "f2cd577, __enter__",
         .oracle = Oracle::kValue,
         .fixed = "trl-enter-fixed",
@@ -267,7 +267,8 @@ constexpr SchedulerEntry kEntries[] = {
     {
         .name = "trl-enter-fixed",
         .system = "TRL",
-        .what = "numbers go on, and what is left goes at the step's end (no fix is published)",
+        .what = "numbers continue, and the rest is dropped at the end of the step (no fix is "
+                "published)",
         .source = "",
         .make = stash<trl(Clone::kNever, Share::kNever, Compute::kFirst, Enter::kKeeps)>,
         .limit = forwards_before_backwards,
@@ -277,7 +278,7 @@ constexpr SchedulerEntry kEntries[] = {
         .system = "TRL",
         .faulty = true,
         .what =
-            "a freed storage's key stays: what is saved at its address is taken for it, and kept",
+            "a freed storage's key stays: a new tensor at its address is taken for it, and kept",
         .source = "#6241",
         .oracle = Oracle::kMoves,
         .fixed = "trl-6241-fixed",
@@ -320,7 +321,7 @@ constexpr SchedulerEntry kEntries[] = {
         .name = "trl-7195",
         .system = "TRL",
         .faulty = true,
-        .what = "a view is cloned on the copy stream: its original, and the clone twice, unordered",
+        .what = "a view is cloned on the copy stream, without order to its original and its uses",
         .source = "PR #5694 (25e294c4d)",
         .oracle = Oracle::kHappensBefore,
         .fixed = "trl-7195-fixed",
@@ -330,7 +331,7 @@ constexpr SchedulerEntry kEntries[] = {
     {
         .name = "trl-7195-fixed",
         .system = "TRL",
-        .what = "the clone is made on the computing stream, before the copy stream waits",
+        .what = "the clone is made on the compute stream, before the copy stream waits",
         .source = "PR #7195",
         .make = stash<trl(Clone::kOnCompute)>,
         .limit = one_stash,
@@ -351,7 +352,7 @@ constexpr SchedulerEntry kEntries[] = {
         .system = "TRL",
         .faulty = true,
         .what =
-            "the current stream waits for the copy, but the source goes back to another one's pool",
+            "the current stream waits for the copy, but the block returns to another stream's pool",
         .source = "PR #7195, idea",
         .oracle = Oracle::kHappensBefore,
         .fixed = "trl-current-stream-fixed",
@@ -370,7 +371,7 @@ constexpr SchedulerEntry kEntries[] = {
         .name = "trl-second-backward",
         .system = "TRL",
         .faulty = true,
-        .what = "retain_graph: a number is good for one unpack",
+        .what = "with retain_graph, a tensor can be unpacked only once",
         .source = "f2cd577",
         .oracle = Oracle::kError,
         .make = stash<trl(Clone::kOnCompute)>,

@@ -1,8 +1,9 @@
-// TransformerEngine's layer-wise activation offloading.
+// TransformerEngine's activation offloading, layer by layer.
 //
-// What a layer saves goes to the host together and comes back together, one layer ahead, on one
-// stream, into blocks of the computing stream's pool. When backward comes to a layer, everything of
-// the layers behind it is dropped; whoever used a tensor had waited for its copy.
+// The saves of a layer go to the host together. They come back together, one layer before their
+// use, on one stream, into blocks of the compute stream's pool. When backward begins a layer, it
+// drops everything of the other layers. The user of a tensor has waited for its copy, but nothing
+// waits for the copy of an unused one, which is the fault.
 #include <cstddef>
 #include <memory>
 #include <set>
@@ -14,7 +15,7 @@
 namespace ferry::verify::schedulers {
 namespace {
 
-constexpr std::size_t kLayer = 3;  // saves
+constexpr std::size_t kLayer = 3;  // saves in a layer
 constexpr std::int64_t kBytesMin = 1024;
 
 class TransformerEngine {
@@ -31,7 +32,7 @@ class TransformerEngine {
   void finish() { clear(); }
   bool empty() const { return saves_.empty(); }
 
-  // None: the tensor is left to autograd.
+  // Returns null to leave the tensor to autograd.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
     const bool forward = autograd_.graph_task() == GraphTaskId::kNone;
     if (!forward || bytes_of(tensor) < kBytesMin || exempt_.contains(tensor.get())) return nullptr;
@@ -48,7 +49,7 @@ class TransformerEngine {
  private:
   struct Save {
     HostCopy copy;
-    sim::Tensor tensor;  // brought back
+    sim::Tensor tensor;  // on the device again
     sim::EventHandle reloaded;
     bool used = false;
   };
@@ -65,7 +66,7 @@ class TransformerEngine {
 
   std::size_t layers() const { return (saves_.size() + kLayer - 1) / kLayer; }
 
-  // Forward comes to the next layer: the sources of this one are dropped.
+  // Called when forward begins the next layer. The sources of the previous layer are dropped.
   void sync_offloads() {
     if (sources_.empty()) return;
     order(device_, Step::kOffloaded, copies_, Step::kEvict, device_.current_stream());
@@ -126,9 +127,9 @@ class TransformerEngine {
   const TransformerEnginePolicy policy_;
   const StreamId copies_;
   std::set<const sim::TensorImpl*> exempt_;
-  std::vector<std::shared_ptr<Save>> saves_;  // of this forward
-  std::vector<sim::Tensor> sources_;          // of copies that nobody waited for yet
-  std::size_t layer_ = 0;                     // that backward is in; none: the count of layers
+  std::vector<std::shared_ptr<Save>> saves_;  // of the current forward
+  std::vector<sim::Tensor> sources_;          // sources of copies that nothing has waited for yet
+  std::size_t layer_ = 0;                     // layer of backward; else the number of layers
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
 // Unsloth's gradient checkpointing: the input of each checkpoint goes to a numbered host buffer.
 //
-// The first forward after a backward began numbers from 0 again. A checkpoint inside another one
-// runs such a forward, when the outer one is recomputed: while earlier inputs are still needed.
-// Nobody has fixed that; the version without the fault takes the first buffer that is free.
+// The first forward after the start of a backward numbers from 0 again. The recompute of an outer
+// checkpoint runs such a forward, with the inner checkpoints, while earlier inputs are still
+// needed. This overwrites them. No fix is published; here, the fixed version takes the first free
+// buffer.
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -28,7 +29,7 @@ class Unsloth {
   }
   bool empty() const { return slots_.empty() && alive_ == 0; }
 
-  // None: the tensor is no checkpoint's, and left to autograd.
+  // Returns null, to leave the tensor to autograd, if no checkpoint saves it.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
     if (autograd_.saving_node() != "checkpoint") return nullptr;
     if (backward_began_) next_ = 0;
@@ -60,7 +61,7 @@ class Unsloth {
       if (slot_ < owner_.slots_.size()) --owner_.slots_[slot_].inputs;
       --owner_.alive_;
     }
-    // Copies from the buffer of that number, whatever is in it by now.
+    // Copies from the buffer with this number, whatever it contains now.
     sim::Tensor unpack() override {
       copy_.buffer = first_bytes(owner_.slots_[slot_].buffer, copy_.layout.extent().bytes());
       return owner_.unpack(copy_);
@@ -88,7 +89,7 @@ class Unsloth {
     return first_bytes(buffer, bytes);
   }
 
-  // At the end of the block whose input it is.
+  // Called at the end of the block that has the input.
   void wait_for_source() {
     if (!source_) return;
     order(device_, Step::kOffloaded, copies_, Step::kEvict, device_.current_stream());

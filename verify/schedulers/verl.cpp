@@ -1,8 +1,8 @@
-// verl's group-wise activation offloading (and ms-swift's).
+// verl's (and ms-swift's) activation offloading in groups.
 //
-// Saves of one group that begin at the same address with the same dtype are one copy. In the key
-// that is faulty, shapes and strides have no part: a later save is the first one's elements in
-// their order, under its own shape.
+// Saves of one group with the same address and dtype share one copy. In the faulty version the key
+// of the copy lacks shapes and strides. So a later save gets the elements of the first one in the
+// first one's order, with its own shape.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,7 +17,7 @@
 namespace ferry::verify::schedulers {
 namespace {
 
-constexpr int kGroup = 6;  // saves
+constexpr int kGroup = 6;  // saves in a group
 constexpr std::int64_t kBytesMin = 1024;
 
 class Verl {
@@ -33,7 +33,7 @@ class Verl {
   void finish() { end_group(); }
   bool empty() const { return group_.empty() && alive_ == 0; }
 
-  // None: the tensor is left to autograd.
+  // Returns null to leave the tensor to autograd.
   std::unique_ptr<Saved<sim::Tensor>> pack(const sim::Tensor& tensor) {
     if (bytes_of(tensor) < kBytesMin || exempt_.contains(tensor.get())) return nullptr;
     if (++packs_ % kGroup == 0) end_group();
@@ -69,7 +69,7 @@ class Verl {
     Verl& verl;
     HostCopy host;
     sim::EventHandle offloaded;
-    sim::Tensor source;  // until its group ends
+    sim::Tensor source;  // kept until its group ends
   };
 
   class Shared final : public Saved<sim::Tensor> {
@@ -109,7 +109,7 @@ class Verl {
     return viewed(std::move(tensor), wanted.shape);
   }
 
-  // Views the first save's elements as Tensor.view does.
+  // Views the elements of the first save as Tensor.view does.
   sim::Tensor viewed(sim::Tensor tensor, const std::vector<std::int64_t>& shape) {
     const Layout& first = tensor->layout.window->layout;
     if (first.shape == shape) return tensor;

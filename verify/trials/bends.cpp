@@ -19,7 +19,7 @@ using BentDevice = Bent<NotedDevice>;
 constexpr int kCompute = 1, kComputeThere = 9;
 constexpr int kCalls = 16;
 
-// A call as it is given. Events are known by their records, in order; -1: none.
+// A call as the test makes it. Waits name an event by the number of its record; -1: none.
 struct Given {
   Step step = Step::kUser;
   int stream = 0;
@@ -27,7 +27,7 @@ struct Given {
   int what = 0;
 };
 
-// The calls that a device with a mutation makes.
+// Works out the calls that a device with the mutation must make.
 class Expected {
  public:
   Expected(std::optional<Mutation> mutation, int out, int back)
@@ -42,7 +42,7 @@ class Expected {
     if (call.kind == StepKind::kWait) call.event = event(given.record);
     if (call.kind == StepKind::kWait || call.kind == StepKind::kRecord) call.what = 0;
     if (given.step == Step::kHostReturn) {
-      // Its bytes are not there any more for what comes late.
+      // A delayed host return must come before the bytes are gone.
       call.event = is(Bend::kDrop) ? 0 : 1;
       come();
     } else if (is(Bend::kDrop)) {
@@ -65,7 +65,7 @@ class Expected {
   std::vector<NotedCall> calls;
 
  private:
-  // What was postponed comes once.
+  // Makes the delayed call, once.
   void come() {
     if (late_) calls.push_back(*std::exchange(late_, std::nullopt));
   }
@@ -75,7 +75,7 @@ class Expected {
     if (given.stream != out_) return out_;
     return back_ == out_ ? kCompute : back_;
   }
-  // A stale record gives the event of the one before on its stream.
+  // A stale record returns the event of the previous record on its stream.
   void record(NotedCall& call, bool stale) {
     int latest = 0;
     for (const NotedCall& made : calls) {
@@ -87,7 +87,7 @@ class Expected {
 
   const std::optional<Mutation> mutation_;
   const int out_, back_;
-  std::vector<int> events_;  // that records gave
+  std::vector<int> events_;  // returned by the records, in order
   int made_ = 0;
   int before_ = 0;
   std::optional<NotedCall> late_;
@@ -134,7 +134,7 @@ std::optional<Mutation> draw_mutation(Draws& draws) {
   }
 }
 
-// Host bytes are another call's, and a device that gives them out has no mutant.
+// Makes a random call. Host bytes are allocated elsewhere, and that step has no mutant.
 Given draw_call(Draws& draws, std::optional<Mutation> mutation, int lane, int number, int records) {
   Given given;
   do {
@@ -157,7 +157,7 @@ std::optional<Verdict> judge_bend(Draws& draws) {
   BentDevice device(noted, mutation), there(NotedDevice(kComputeThere, 2, back), mutation);
   Expected expected(mutation, 2, back);
   std::vector<int> events;
-  // The host bytes of a copy live until it has come.
+  // The host bytes of a copy must live until the copy is made.
   std::array<NotedDevice::HostBuffer, kCalls> hosts;
   for (int i = 0; i < kCalls; ++i) {
     const Given given = draw_call(draws, mutation, lanes, i + 1, static_cast<int>(events.size()));
@@ -165,10 +165,10 @@ std::optional<Verdict> judge_bend(Draws& draws) {
     expected.give(given);
   }
   if (noted.calls() == expected.calls) return std::nullopt;
-  std::string words = "a device without mutation makes other calls than it is given";
+  std::string words = "a device without a mutation changed a call";
   if (mutation) {
     words = "`" + std::string(name(mutation->step)) + "` with the bend `" +
-            std::string(name(mutation->bend)) + "` makes other calls than the bend says";
+            std::string(name(mutation->bend)) + "` makes other calls than it should";
   }
   return Verdict{Oracle::kException, words};
 }

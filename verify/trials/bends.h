@@ -1,6 +1,6 @@
-// What a bend does to a device's calls (shared/adaptors/bent.h): it bends the step that it names,
-// and nothing else. A mutant that did more, or less, would show nothing of the oracles that catch
-// it.
+// Checks the adaptor that makes mutants of a device's calls (shared/adaptors/bent.h): a bend must
+// change the step that it names, and nothing else. A mutant that changed more or less would say
+// nothing about the oracles that catch it.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace ferry::verify {
 
-// Draws a mutation, or none, and calls.
+// Chooses a random mutation, or none, makes random calls, and compares them with what must arrive.
 std::optional<Verdict> judge_bend(choices::Draws& draws);
 
 }  // namespace ferry::verify

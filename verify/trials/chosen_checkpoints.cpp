@@ -14,7 +14,7 @@
 namespace ferry::verify {
 namespace {
 
-// The checkpoints of the trial's chain, as the core cuts it.
+// Returns the checkpoints of the trial's chain, as the core cuts it.
 std::vector<ChainSegment> cut_chain(const Recipe& recipe, std::size_t segments,
                                     const Rules& rules) {
   std::vector<ChainSegment> checkpoints;
@@ -62,7 +62,7 @@ std::shared_ptr<const sim::OpPolicies> policies_of(const Trial& trial, const Pro
 
 namespace {
 
-// PyTorch's policies by their numbers, in pairs: save, recompute, offload.
+// PyTorch's policies by number, in pairs: save, recompute, offload.
 std::set<std::string> ops_of(const sim::SimulationOptions& options,
                              std::initializer_list<int> pairs) {
   std::set<std::string> ops;

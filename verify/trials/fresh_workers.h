@@ -1,6 +1,6 @@
-// Workers whose tasks begin with autograd's state as a thread has it that nobody set up: grad mode,
-// no hooks, no autocast. The simulation's threads have one state in common, and real ones have not:
-// what the caller set must be taken along, and what a task leaves behind is its thread's.
+// Workers whose tasks begin with the autograd state of a new thread: grad mode, no hooks, no
+// autocast. In the simulation all threads share one state, but real threads do not. So a pipeline
+// must pass on the caller's state, and a task must not leave its own state to others.
 #pragma once
 
 #include <utility>

@@ -24,7 +24,7 @@ std::size_t NetGraphs::stage_of(std::size_t layer) const {
          1;
 }
 
-// Whether another stage pops what it stashes.
+// Returns true if another stage pops the layer's stash.
 bool NetGraphs::crosses(std::size_t layer) const {
   for (std::size_t to = layer + 1; to < trial_.layers.size(); ++to) {
     if (trial_.layers[to].pops == static_cast<int>(layer)) return stage_of(to) != stage_of(layer);
@@ -59,7 +59,7 @@ void NetGraphs::walk(std::size_t stage, std::size_t microbatch, Passage& passage
     bool leads = (now.x && !layer.stops) || !layer.frozen;
     if (layer.pops >= 0 && layer.uses) {
       const auto from = static_cast<std::size_t>(layer.pops);
-      // Autograd's portals give a gradient back by way of the micro-batch's first value.
+      // Autograd's portals return a gradient through the micro-batch's first value.
       const bool back = scheduled() || passage.entering.x;
       leads |= stage_of(from) == stage ? stashes(from, microbatch)
                                        : takes_back(from, microbatch) && back;

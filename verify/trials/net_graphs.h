@@ -1,8 +1,9 @@
-// Where the values of a pipeline's trial have a graph, told from the trial alone: with frozen
-// layers not everything has one.
+// Says which values of a pipeline have a graph of autograd. It works from the trial alone; with
+// frozen layers, not every value has one.
 //
-// A layer whose weight has no gradient makes a node only if something that it reads has a graph.
-// What adds one beyond that: a checkpoint's first run, whose outputs have one in any case; where
+// A layer whose weight has no gradient makes a node only if it reads something that has a graph.
+// Two things add a graph: the first run of a checkpoint, whose outputs always have one, and, if the
+// caller starts backward, the edges that put micro-batches in order (shared/pipeline/pipeline.h).
 // the caller's autograd goes backward, the edges that order it (shared/pipeline/pipeline.h).
 #pragma once
 
@@ -15,41 +16,41 @@ namespace ferry::verify {
 
 class NetGraphs {
  public:
-  // Of a micro-batch's values.
+  // Which values of a micro-batch have a graph.
   struct Flow {
     bool x = false;
     bool second = false;
     std::size_t count() const { return (x ? 1U : 0U) + (second ? 1U : 0U); }
   };
-  // Of one micro-batch at one stage.
+  // The graphs of one micro-batch at one stage.
   struct Passage {
-    Flow entering;        // what the stage is given
-    Flow ends;            // what its layers make of that, when they make a graph
+    Flow entering;        // the inputs of the stage
+    Flow ends;            // the outputs of its layers, when they make a graph
     Flow leaving;         // what goes on to the next stage
-    bool orders = false;  // an edge from the micro-batch before was joined before it entered
+    bool orders = false;  // an edge from the previous micro-batch was joined before it entered
   };
 
-  // The trial outlives it.
+  // The trial must outlive it.
   explicit NetGraphs(const PipelineTrial& trial);
 
   const Passage& passage(std::size_t stage, std::size_t microbatch) const {
     return passages_[stage][microbatch];
   }
-  // Whether the layer's node is made for the micro-batch, by the run that makes a graph.
+  // Returns true if the run that makes a graph makes the layer's node for the micro-batch.
   bool makes_node(std::size_t layer, std::size_t microbatch) const {
     return nodes_[layer][microbatch];
   }
-  // Whether the layer's output, as it is stashed, has a graph there.
+  // Returns true if the stashed output of the layer has a graph.
   bool stashes(std::size_t layer, std::size_t microbatch) const {
     return makes_node(layer, microbatch) && !trial_.layers[layer].detached;
   }
-  // Whether whoever pops it from another stage may get a gradient to give back: what a first run
-  // stashes may have a graph, for all that is known then.
+  // Returns true if a stage that pops the layer's stash may have to return a gradient. For a stash
+  // of a first run, this is not known yet, so it may.
   bool takes_back(std::size_t layer, std::size_t microbatch) const {
     return stashes(layer, microbatch) || trial_.runs_again(first_[stage_of(layer)], microbatch);
   }
   std::size_t stage_of(std::size_t layer) const;
-  // Whether a skip tensor goes past the stage, from one before it to one after it.
+  // Returns true if a skip tensor passes the stage on its way from an earlier to a later stage.
   bool passes(std::size_t stage) const;
 
  private:

@@ -1,5 +1,5 @@
-// A device that only notes the calls that order work, in order: for adaptors (shared/adaptors),
-// whose calls are compared with those that were given. What it hands out are numbers.
+// A device that only records the calls that order work. Tests of adaptors (shared/adaptors) compare
+// these calls with the calls that they made. The device's storages, events and tensors are numbers.
 #pragma once
 
 #include <compare>
@@ -20,8 +20,8 @@ struct NotedCall {
   StepKind kind = StepKind::kNone;
   Step step = Step::kUser;
   int stream = 0;
-  int event = 0;  // that is recorded or waited for; of a host return, how many it awaits
-  int what = 0;   // the storage, the host bytes, or the tensor
+  int event = 0;  // recorded or waited for; of a host return: the number of events
+  int what = 0;   // the storage, the host bytes or the tensor
   bool operator==(const NotedCall&) const = default;
 };
 
@@ -43,7 +43,7 @@ class NotedDevice {
     StreamScope(const NotedDevice&, Stream) {}
   };
 
-  // The streams that compute and copy.
+  // Takes the streams that compute and copy.
   NotedDevice(Stream compute, Stream out, Stream back)
       : notes_(std::make_shared<Notes>()), compute_(compute), out_(out), back_(back) {}
   const std::vector<NotedCall>& calls() const { return notes_->calls; }

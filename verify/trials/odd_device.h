@@ -1,6 +1,6 @@
-// The simulated device with what drawn programs never meet: a host that has no room, streams that
-// are the host's own threads, waits that fail, and another thread that lets go of a tensor in the
-// middle of a call.
+// The simulated device with conditions that random programs never have: a full host, streams that
+// are threads of the host, failing waits, and another thread that drops a tensor in the middle of a
+// call.
 #pragma once
 
 #include <cstdint>
@@ -26,21 +26,21 @@ class CopyFailed final : public std::runtime_error {
   CopyFailed() : std::runtime_error("a copy has failed") {}
 };
 
-// What is odd about a device, and what was asked of it.
+// The unusual conditions of a device, and what happened on it.
 struct Odds {
   bool host_computes = false;
   bool host_is_full = false;
-  int fails_in = -1;  // waits of the host until one fails; below 0: none does
+  int fails_in = -1;  // waits of the host until one fails; below 0: no wait fails
   std::function<void()> at_refusal;
-  sim::Tensor let_go = nullptr;  // once its storage is seen to exist, nobody else has it
+  sim::Tensor let_go = nullptr;  // dropped when its storage is found to exist, as by another thread
 
-  bool refused = false;            // it had no room
-  Step failed = Step::kUser;       // the wait that failed
-  bool waited_under_lock = false;  // others would wait with it
-  bool told_under_lock = false;    // of a decision
-  std::int64_t uniques = 0;        // questions whether a counter is anybody's
-  std::shared_ptr<const char> weak = std::make_shared<const char>();  // shared by weak handles
-  std::vector<std::weak_ptr<sim::EventImpl>> waited = {};             // for these the host has
+  bool refused = false;            // the host had no room
+  Step failed = Step::kUser;       // the failed wait
+  bool waited_under_lock = false;  // the host waited while a lock was held
+  bool told_under_lock = false;    // a decision was logged while a lock was held
+  std::int64_t uniques = 0;        // calls of unique()
+  std::shared_ptr<const char> weak = std::make_shared<const char>();  // counts weak handles
+  std::vector<std::weak_ptr<sim::EventImpl>> waited = {};             // by the host
 
   std::int64_t weak_handles() const { return weak.use_count() - 1; }
 };
@@ -52,7 +52,7 @@ class OddDevice final : public sim::SimDevice {
     std::shared_ptr<const char> counted;
   };
 
-  // The odds outlive it.
+  // The odds must outlive it.
   OddDevice(sim::SimDevice device, Odds& odds) : SimDevice(device), odds_(&odds) {}
 
   bool is_host(Stream stream) {
@@ -84,7 +84,7 @@ class OddDevice final : public sim::SimDevice {
   }
 
  private:
-  // A thread that waits again for what it has waited for does nothing.
+  // Returns true if the thread has waited for the event before; then it need not wait again.
   bool host_has_waited(Step step, const Event& event) {
     odds_->waited_under_lock |= sim::locks().held > 0;
     if (odds_->fails_in >= 0 && odds_->fails_in-- == 0) {

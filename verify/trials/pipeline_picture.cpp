@@ -7,16 +7,16 @@
 namespace ferry::verify {
 namespace {
 
-constexpr bool kComputes = true;  // on the stream that computes
+constexpr bool kComputes = true;  // on the compute stream
 constexpr bool kArrives = false;  // on a stream of arrival
 
-// The shapes, on a device; as the core's comments draw them.
+// The shapes of nodes, as in the drawings of the core's comments.
 AskedNode fork(std::uint32_t device, bool computes) { return {device, computes, 1, 0, 1, 1}; }
 AskedNode join(std::uint32_t device, bool computes) { return {device, computes, 1, 1, 1, 0}; }
 AskedNode pass(std::uint32_t device, bool computes, std::size_t width) {
   return {device, computes, width, 0, width, 0};
 }
-// The end of what has gradients of its own: a stash, or a cut.
+// The end of a graph with gradients of its own: a stash, or a cut.
 AskedNode end(std::uint32_t device, std::size_t tensors) {
   return {device, kComputes, tensors, 0, 0, 1};
 }
@@ -67,7 +67,7 @@ bool PipelinePicture::gradient_returns(Index stage, Index microbatch) const {
   return gradient_returns(next, microbatch);
 }
 
-// From the end of a stage to the beginning of the next one.
+// Adds the nodes between the end of a stage and the start of the next one.
 void PipelinePicture::add_between(AskedNodeCounts& counts, Index stage, Index microbatch) const {
   const std::uint32_t from = device(stage), to = device(stage + 1);
   const NetGraphs::Passage& passage = graphs_.passage(stage + 1, microbatch);
@@ -85,8 +85,8 @@ void PipelinePicture::add_between(AskedNodeCounts& counts, Index stage, Index mi
   if (skips > 0) counts[skip_copy(to)] += static_cast<std::int64_t>(skips);
 }
 
-// What pops ends before the stage's inputs do; what is stashed joins its outputs, and so does the
-// way of what goes past it.
+// Adds the nodes of a stage. Its pops hang on a fork of its inputs. What it stashes is joined to
+// its outputs, and so is a skip tensor that passes the stage.
 void PipelinePicture::add_stage(AskedNodeCounts& counts, Index stage, Index microbatch) const {
   const std::uint32_t here = device(stage);
   const bool again = runs_again(stage, microbatch);
@@ -103,13 +103,13 @@ void PipelinePicture::add_stage(AskedNodeCounts& counts, Index stage, Index micr
     counts[join(here, kComputes)] += times * stashes;
   }
   if (!again) return;
-  // Where no gradient of the second value comes, backward goes on from it without one.
+  // If the second value gets no gradient, backward continues from a fork without one.
   const bool without = passage.ends.second && !gradient_returns(stage, microbatch);
   if (without) counts[fork(here, kComputes)] += times;
-  // It saves its inputs, and what it popped.
+  // The checkpoint saves its inputs and the tensors that it popped.
   const std::size_t inputs = values() + pops(stage);
-  ++counts[{here, kComputes, inputs, 1, values(), 1}];  // the checkpoint
-  ++counts[{here, kComputes, inputs, 1, 0, 1}];         // and its recompute
+  ++counts[{here, kComputes, inputs, 1, values(), 1}];  // the first half of the checkpoint
+  ++counts[{here, kComputes, inputs, 1, 0, 1}];         // its recompute
   ++counts[join(here, kComputes)];
 }
 
@@ -137,7 +137,7 @@ AskedNodeCounts PipelinePicture::nodes() const {
   return counts;
 }
 
-// They come back from the stage's end, `backwards` times.
+// Gradients come back from the end of the stage, `backwards` times.
 void PipelinePicture::add_gradients(CrossingCounts& counts, Index stage, Index microbatch,
                                     std::int64_t backwards) const {
   const std::uint32_t from = device(stage + 1), to = device(stage);
@@ -146,8 +146,8 @@ void PipelinePicture::add_gradients(CrossingCounts& counts, Index stage, Index m
   const std::int64_t second = trial_.grad && gradient_returns(stage, microbatch) ? 1 : 0;
   const std::int64_t taken = (trial_.grad && leaving.x ? 1 : 0) + second;
   if (scheduled()) return counts.move(from, to, backwards, backwards * taken);
-  // The edges that order micro-batches go through the first value, and its gradient along them; if
-  // it has no other graph, nobody waits for that.
+  // The edges that order micro-batches go through the first value, and so does its gradient. If the
+  // value has no other graph, nothing waits for that gradient.
   const std::int64_t arriving = (entering.x ? 1 : 0) + second;
   if (entering.count() > 0) counts.arrive(from, to, backwards, backwards * arriving);
   if (leaving.count() > 0) counts.take(from, to, backwards, backwards * taken);
@@ -155,7 +155,7 @@ void PipelinePicture::add_gradients(CrossingCounts& counts, Index stage, Index m
 
 CrossingCounts PipelinePicture::crossings() const {
   CrossingCounts counts(trial_.devices());
-  // A schedule goes backward in any case, with or without gradients.
+  // A schedule runs backward even if there are no gradients.
   const std::int64_t steps = trial_.steps;
   const std::int64_t backwards = scheduled()   ? steps
                                  : trial_.grad ? steps * trial_.backwards
@@ -171,7 +171,7 @@ CrossingCounts PipelinePicture::crossings() const {
     counts.move(device(route.from), device(route.to), forwards, forwards);
     for (Index i = 0; i < microbatches_; ++i) {
       const bool returns = trial_.grad && route.used && graphs_.takes_back(route.layer, i);
-      // Autograd's portals move only the gradients that there are.
+      // Autograd's portals move only gradients that exist.
       const std::int64_t times = scheduled() || returns ? backwards : 0;
       counts.move(device(route.to), device(route.from), times, returns ? times : 0);
     }

@@ -1,13 +1,13 @@
-// What a pipeline does between its stages, told from the trial alone: the nodes that it asks
-// autograd for, and the transfers from device to device.
+// Predicts what a pipeline does between its stages: the nodes that it adds to autograd's graph, and
+// the transfers between devices. It works from the trial alone.
 //
-// The caller's autograd goes backward (shared/pipeline/pipeline.h):
+// If the caller starts backward (shared/pipeline/pipeline.h):
 //
 //     stage j ──▶ out ──▶ recompute ──▶ copy skips ──▶ copy ──▶ in ──▶ stage j + 1
 //                    fork of micro-batch i - 1 ──▶ join ┘
 //
-// A schedule goes backward (shared/pipeline/cut_stage.h): each stage but the last ends in one node,
-// the cut.
+// If a schedule runs backward (shared/pipeline/cut_stage.h), each stage but the last ends in one
+// node, the cut.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace ferry::verify {
 
 class PipelinePicture {
  public:
-  // Both outlive it.
+  // Both must outlive it.
   PipelinePicture(const PipelineTrial& trial, const NetGraphs& graphs);
 
   AskedNodeCounts nodes() const;
@@ -32,8 +32,8 @@ class PipelinePicture {
  private:
   struct Route {
     std::size_t from = 0, to = 0;  // stages
-    std::size_t layer = 0;         // which stashes
-    bool used = false;             // whoever pops it reads it
+    std::size_t layer = 0;         // the layer that stashes
+    bool used = false;             // the layer that pops it reads it
   };
   using Index = std::size_t;
 
@@ -44,14 +44,14 @@ class PipelinePicture {
   bool runs_again(Index stage, Index microbatch) const {
     return trial_.runs_again(first_[stage], microbatch);
   }
-  // Skip tensors that come to a stage; of these, those that take a gradient back; and those with a
-  // graph that leave it.
+  // Count the skip tensors that a stage pops; those of them that return a gradient; and those that
+  // it stashes with a graph.
   std::size_t pops(Index stage) const;
   std::size_t pops_with_graph(Index stage, Index microbatch) const;
   std::size_t stashes_with_graph(Index stage, Index microbatch) const;
   std::size_t values() const { return trial_.passenger ? 2 : 1; }
 
-  // Whether a gradient of the second value comes back to a stage that it leaves.
+  // Returns true if a gradient of the second value comes back to the stage.
   bool gradient_returns(Index stage, Index microbatch) const;
 
   void add_between(AskedNodeCounts& counts, Index stage, Index microbatch) const;
@@ -64,7 +64,7 @@ class PipelinePicture {
   const std::vector<std::size_t> first_;
   const std::size_t microbatches_;
   const NetGraphs& graphs_;
-  std::vector<Route> routes_;  // that cross
+  std::vector<Route> routes_;  // skip tensors that cross stages
 };
 
 }  // namespace ferry::verify

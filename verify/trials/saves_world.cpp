@@ -15,7 +15,7 @@ constexpr sim::Time kKernelNs = 100;
 
 sim::MachineOptions options() {
   sim::MachineOptions options;
-  options.host_total_bytes = std::int64_t{1} << 40;  // nobody is warned
+  options.host_total_bytes = std::int64_t{1} << 40;  // so large that there is no warning
   options.devices = 2;
   return options;
 }

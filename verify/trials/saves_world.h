@@ -1,8 +1,8 @@
-// A simulated machine with every checker, and what a program does to tensors on it by hand: kernels
-// that fill, write and read them, views, and storages that get other memory.
+// A simulated machine with all checkers, and functions that use its tensors as a program would:
+// kernels that fill, write and read them, views, and storages that get other memory.
 //
-// The program is careful: a stream that it turns to waits for the one before, and the pool is told
-// of each other stream that uses a block.
+// The simulated program is careful: when it changes the stream, the new stream waits for the old
+// one, and the pool is told of every other stream that uses a block.
 #pragma once
 
 #include <cstdint>
@@ -20,38 +20,37 @@ namespace ferry::verify {
 
 class SavesWorld final : public StreamOpConsumer {
  public:
-  // The watch is told of each operation, and outlives it.
+  // `watch` gets each operation, and must outlive this object.
   explicit SavesWorld(StreamOpConsumer& watch);
 
   sim::Machine& machine() { return machine_; }
   void operator()(const StreamOp& op) override;
 
-  // A tensor that fills a storage of its own, where `bytes` is not 0.
+  // Makes a tensor that fills its own storage. If `bytes` is 0, nothing is written.
   sim::Tensor make(std::int64_t bytes);
-  // The same on another device.
+  // Makes one on another device.
   sim::Tensor make_elsewhere(std::int64_t bytes);
-  // On the same storage, with the same counter.
+  // Makes a tensor on the same storage, with the same version counter.
   sim::Tensor view(const sim::Tensor& base, std::int64_t begin, std::int64_t bytes);
-  // With a counter of its own: x.data.
+  // Makes one on the same storage with its own version counter, as x.data does.
   sim::Tensor alias(const sim::Tensor& base);
   void write(const sim::Tensor& tensor);  // in place
   void read(const sim::Tensor& tensor);
   std::uint64_t contents(const sim::Tensor& tensor) const;
-  // The storage has other memory from now on. The one that it had stays until all work so far is
-  // done.
+  // Gives the storage other memory. The old memory stays until all work so far is done.
   void give_other_memory(sim::StorageImpl& storage);
   void turn_to_other_stream();
 
-  // What went wrong so far.
+  // The first hazard so far, if any.
   std::optional<Verdict> hazard() const;
-  // What is left where nothing should be.
+  // Returns a verdict if anything is left at the end.
   std::optional<Verdict> leak() const;
 
  private:
   void fill(const sim::Tensor& tensor);
   void tell_pool(const sim::Tensor& tensor);
 
-  // Before the machine, which tells them of what dies with it.
+  // These stand before the machine, whose destructor reports to them.
   check::Lifetime lifetime_;
   check::HappensBefore happens_before_{{.reuse_at_free = true}};
   check::Values values_;

@@ -1,7 +1,8 @@
-// An autograd that does what its caller says: graph tasks and nodes are brackets around calls.
+// An autograd that its caller controls: graph tasks and nodes are brackets around calls.
 //
-// A node's callbacks run where its call returned and what was unpacked in it is gone; a task's when
-// the task ends. A watch is told of both, as the simulated engine tells it.
+// The callbacks of a node run when its call has returned and everything unpacked in it is dropped;
+// those of a task run when the task ends. The watch is notified of both, as by the simulated
+// engine.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,10 @@ namespace ferry::verify {
 
 class Script {
  public:
-  // The watch outlives it.
+  // The watch must outlive it.
   explicit Script(sim::TaskWatch& watch) : watch_(watch) {}
 
-  // Neither what a task nor what a node does may throw.
+  // Bodies of tasks and nodes must not throw.
   template <class Body>
   void task(Body body) {
     open_.push_back({GraphTaskId{tasks_++}});
@@ -41,7 +42,7 @@ class Script {
     open_.back().node = NodeId::kNone;
   }
 
-  // How often somebody asked to be called at the end of a task.
+  // How often a callback for the end of a task was requested.
   std::int64_t asked() const { return asked_; }
 
  private:
@@ -58,7 +59,7 @@ class Script {
   std::int64_t tasks_ = 0;
   std::int64_t asked_ = 0;
   std::uint64_t nodes_ = 0;
-  std::vector<ScriptTask> open_;  // a task may run in a node of another
+  std::vector<ScriptTask> open_;  // a task may run in a node of another task
   HookStack<sim::Tensor> hooks_;
 };
 

@@ -37,7 +37,8 @@ std::int64_t largest_storage(const Program& program) {
   return (largest + kPage - 1) / kPage * kPage;
 }
 
-// Whether the step is one graph task: then what could be held need not be reloaded.
+// Returns true if the step is one graph task. Then a storage that could be held need not be
+// reloaded.
 bool is_one_task(const Recipe& recipe) {
   const bool nests =
       std::any_of(recipe.layers.begin(), recipe.layers.end(),
@@ -46,7 +47,7 @@ bool is_one_task(const Recipe& recipe) {
          recipe.derivatives == 1 && recipe.failure == StepFailure::kNone && !nests;
 }
 
-// Whether what runs again does so in spans alone, which verify/oracles/replays.h counts.
+// Returns true if only spans recompute. Then verify/oracles/replays.h can count the calls.
 bool replays_are_known(const Trial& trial) {
   const Recipe& recipe = trial.recipe;
   const auto strange = [](const Layer& layer) {
@@ -64,10 +65,10 @@ std::optional<Verdict> judge_replays(const Program& program, const sim::Simulati
   for (const auto& [name, count] : counted) kernels += count;
   const auto differs = [](const char* what, std::int64_t found, std::int64_t must) {
     return Verdict{Oracle::kCount, std::string(what) + " " + std::to_string(found) +
-                                       " calls again, not " + std::to_string(must)};
+                                       " calls, not " + std::to_string(must)};
   };
   if (kernels != expected.kernels + expected.again) {
-    return differs("spans run", kernels - expected.kernels, expected.again);
+    return differs("spans recompute", kernels - expected.kernels, expected.again);
   }
   const SpanCounts& spans = expected.spans;
   const std::array<std::tuple<const char*, std::int64_t, std::int64_t>, 9> counts = {{
@@ -89,7 +90,7 @@ std::optional<Verdict> judge_replays(const Program& program, const sim::Simulati
   return std::nullopt;
 }
 
-// Whether some call is a checkpoint.
+// Returns true if some call is a checkpoint.
 bool has_checkpoints(const Recipe& recipe) {
   if (!recipe.segments) return false;
   return recipe.whole ||
@@ -99,8 +100,8 @@ bool has_checkpoints(const Recipe& recipe) {
          });
 }
 
-// Whether a saved tensor is written that will be needed, and verify/oracles/versions.h says
-// what comes of it.
+// Returns true if a saved tensor is written that will be needed, and verify/oracles/versions.h says
+// which errors must follow.
 bool refusals_are_known(const Trial& trial) {
   const Recipe& recipe = trial.recipe;
   if (recipe.failure != StepFailure::kSavedWritten) return false;
@@ -114,14 +115,14 @@ bool refusals_are_known(const Trial& trial) {
   return !spans || !has_checkpoints(recipe);
 }
 
-// Whether a backward makes a graph, in which what runs again may be saved.
+// Returns true if a backward makes a graph. Such a graph may save recomputed tensors.
 bool makes_graphs(const Recipe& recipe) {
   return recipe.derivatives > 1 ||
          std::any_of(recipe.layers.begin(), recipe.layers.end(),
                      [](const Layer& layer) { return layer.extra == Extra::kInnerCreates; });
 }
 
-// Whether a segment or a span is in another.
+// Returns true if a segment or a span lies inside another.
 bool has_nesting(const Trial& trial) {
   const Recipe& recipe = trial.recipe;
   if (has_spans(trial)) {
@@ -138,8 +139,8 @@ bool has_nesting(const Trial& trial) {
   return false;
 }
 
-// Whether each kernel of forward runs once in it, and what runs again is neither in what runs again
-// nor has nodes of its own.
+// Returns true if each kernel runs once in forward, recomputes do not nest, and a recompute makes
+// no nodes of its own.
 bool lifespans_are_known(const Trial& trial) {
   const Recipe& recipe = trial.recipe;
   const auto strange = [](const Layer& layer) {
@@ -151,15 +152,14 @@ bool lifespans_are_known(const Trial& trial) {
          std::none_of(recipe.layers.begin(), recipe.layers.end(), strange);
 }
 
-// Whether its spans are in force. (A span may need again what the failing step writes, though no
-// node saved it.)
+// Returns true if the trial's spans are used. (A span may need a tensor that the failing step
+// writes, even if no node saved it.)
 bool runs_spans(const Trial& trial) {
   return has_spans(trial) &&
          (trial.recipe.failure != StepFailure::kSavedWritten || refusals_are_known(trial));
 }
 
-// Takes out the error of a step that fails by what is run again: a run that keeps everything has
-// none.
+// Removes the error of a failing recompute. A run that keeps everything has no such error.
 void forgive(StepFailure failure, std::vector<sim::ProgramError>& errors) {
   if (!fails_again(failure)) return;
   const auto is_it = [failure](const sim::ProgramError& error) {
@@ -176,7 +176,7 @@ std::optional<Verdict> judge(const Trial& trial, const ProgramBounds& bounds,
   const std::string error = first_difference(sim::messages(keep), sim::messages(run));
   if (!error.empty()) return Verdict{Oracle::kError, error};
   if (keep.gradients != run.gradients)
-    return Verdict{Oracle::kValue, "a gradient differs from keep's"};
+    return Verdict{Oracle::kValue, "a gradient differs from the run that keeps everything"};
   if (const auto leak = judge_leaks(run.leftovers)) return leak;
   if (is_one_task(trial.recipe) && trial.options.hold_bytes == kUnlimited &&
       run.statistics.reloaded_count > run.statistics.offloaded_count) {
@@ -185,8 +185,8 @@ std::optional<Verdict> judge(const Trial& trial, const ProgramBounds& bounds,
   return judge_bounds(trial.options, run.statistics, bounds);
 }
 
-// Gives the run that keeps everything the errors of one that runs again what it does. Where these
-// are others, fewer or more gradients come.
+// Gives the run that keeps everything the errors that a run with recomputes must have. If these are
+// others, the gradients of the two runs differ, and are not compared.
 void keep_as_refused(const Trial& trial, const sim::SimulationOptions& options,
                      const Program& program, sim::Simulation& keep, sim::Simulation& run) {
   const SegmentPlan* const plan = has_plan(trial) ? trial.plan.get() : nullptr;
@@ -200,26 +200,26 @@ bool refuses(const std::string& error) {
   return error == "Tensor cached during selective activation checkpoint has been mutated";
 }
 
-// Where a call fails as well, fewer backwards may come so far.
+// If a call fails as well, fewer backwards may reach this error.
 void forgive_refused(const sim::Simulation& keep, sim::Simulation& run) {
   std::erase_if(run.errors, [](const sim::ProgramError& each) { return refuses(each.message); });
   run.gradients = keep.gradients;
 }
 
-// Each such call's backward fails for that reason, and nothing else does.
+// The backward of each such call must fail with this error, and nothing else may fail.
 std::optional<Verdict> judge_refused(const RecomputeCounts& expected, const sim::Simulation& run) {
   const std::vector<std::string> errors = sim::messages(run);
   const auto refused = std::count_if(errors.begin(), errors.end(), refuses);
   if (static_cast<std::size_t>(refused) != errors.size() || refused != expected.refused) {
     return Verdict{Oracle::kError, "a kept tensor was written: " + std::to_string(refused) +
-                                       " backwards say so, not " +
+                                       " backwards raise the error, not " +
                                        std::to_string(expected.refused)};
   }
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   return judge_leaks(run.leftovers);
 }
 
-// Whether the program itself frees too early, where everything is kept.
+// Returns true if the program itself frees too early when everything is kept.
 bool frees_too_early(const Program& program, const Hardware& hardware,
                      const std::shared_ptr<const sim::Prepared>& prepared) {
   sim::SimulationOptions options;
@@ -230,8 +230,8 @@ bool frees_too_early(const Program& program, const Hardware& hardware,
   return forgive_frees(keep.hazards, Uses::kOfAll);
 }
 
-// What a program itself frees too early, or where it could not go on, is not the core's. Nor is
-// what the core could not even protect, and kept for as long as it lived.
+// Removes hazards that are not the core's fault: the program itself frees too early, or could not
+// continue after a failure, or the core could not protect a block and kept it as long as it lived.
 template <class Careless>
 void forgive_own_frees(bool is_struck, const Careless& is_careless, sim::Simulation& run) {
   std::vector<check::Hazard> others = run.hazards;
@@ -247,14 +247,14 @@ std::optional<Verdict> judge_counts(const RecomputeCounts& expected, const OpCou
   return Verdict{Oracle::kCount, wrong};
 }
 
-// Those that watch a run of the core, from its first operation on.
+// Everything that watches a run of the core, from its first operation on.
 struct Watches {
   Watches(const Trial& trial, const Program& program)
       : moves(program), accounts(trial.options), lives(program) {}
   Watches(const Watches&) = delete;
   Watches& operator=(const Watches&) = delete;
 
-  // Before the options are used, which must not outlive this.
+  // Called before the options are used. They must not outlive this object.
   void watch(sim::SimulationOptions& options) {
     options.offload->log = [this](const Decision& decision) { accounts.decided(decision); };
     options.consumers = {&moves, &accounts, &lives, &waits};
@@ -271,7 +271,7 @@ struct Watches {
   Lives lives;
   check::VainWaits waits;
   bool has_lifespans = false;
-  Lifespans kept;  // of the run that keeps everything
+  Lifespans kept;  // watches the run that keeps everything
   Lifespans lifespans{&kept};
 };
 
@@ -284,11 +284,11 @@ std::optional<Verdict> Watches::complaint(const Trial& trial, const sim::Simulat
   if (!moves.complaint().empty()) return Verdict{Oracle::kMoves, moves.complaint()};
   if (run.warnings != accounts.warnings()) {
     return Verdict{Oracle::kAccounts, "it warned " + std::to_string(run.warnings.size()) +
-                                          " times that the host is full, or in other words"};
+                                          " times that the host is full, which is not as expected"};
   }
   if (run.checkpoints.recomputes != accounts.recomputes()) {
     return Verdict{Oracle::kCount, std::to_string(run.checkpoints.recomputes) +
-                                       " recomputes are counted, and " +
+                                       " recomputes are counted, but " +
                                        std::to_string(accounts.recomputes()) + " logged"};
   }
   const std::string wrong = accounts.complaint(run.statistics);
@@ -296,9 +296,9 @@ std::optional<Verdict> Watches::complaint(const Trial& trial, const sim::Simulat
   return std::nullopt;
 }
 
-// What the core itself says of a run, and what of it was counted from outside.
+// The counts that the oracles expect of a run, and those that they made in it.
 struct Counts {
-  bool recomputes = false;  // they are known
+  bool recomputes = false;  // recomputes are known
   bool replays = false;
   RecomputeCounts expected;
   OpCounter counter;
@@ -332,7 +332,7 @@ std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject,
   Recipe right;
   Trial trial = in_chain(drawn, subject.rules, right);
   trial.recipe.waits_late = right.waits_late = true;
-  if (trial.options.min_bytes == 0) trial.options.host_warn_percent = 0;  // it warns at once
+  if (trial.options.min_bytes == 0) trial.options.host_warn_percent = 0;  // to warn at once
   const bool refusals = refusals_are_known(trial);
   const Program program =
       make_program(trial.recipe, refusals ? LateWrites::kOfAny : LateWrites::kOfKept);

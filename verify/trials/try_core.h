@@ -1,7 +1,7 @@
 // Runs the core on one trial and asks every oracle about the run.
 //
-// A second run of the same program keeps every tensor and recomputes nothing: gradients and errors
-// of the two must be the same.
+// A second run of the same program keeps every tensor and recomputes nothing. Both runs must have
+// the same gradients and errors.
 #pragma once
 
 #include <optional>
@@ -15,18 +15,18 @@
 
 namespace ferry::verify {
 
-// Whether the rules of nesting say how often each op of the recipe's program runs
+// Returns true if the rules of nesting say how often each op of the recipe's program runs
 // (verify/oracles/recomputes.h).
 bool counts_are_known(const Recipe& recipe);
 
-// The core that is tried: Ferry itself by default, or a mutant of it.
+// The core that is tried: Ferry's own by default, or a mutant of it.
 struct Subject {
   Rules rules;
   std::optional<Mutation> mutation;
   sim::WorldFault world_fault = sim::WorldFault::kNoFault;  // not for pipelines
 };
 
-// Returns the verdict of the first oracle that objects.
+// Returns the verdict of the first oracle that objects, or nothing.
 std::optional<Verdict> try_core(const Trial& drawn, const Subject& subject = {},
                                 const Conditions& conditions = {});
 

@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t kBytes = 4096;
 constexpr int kLasting = 20;
 constexpr int kPassing = 120;
-// Beside what lives: that many entries of the dead are not worth a look.
+// This many entries of dead tensors may be left, in addition to the living.
 constexpr std::int64_t kFew = 64;
 
 struct NoWatch final : sim::TaskWatch {
@@ -28,7 +28,7 @@ struct NoWatch final : sim::TaskWatch {
   void task_ended() noexcept override {}
 };
 
-// Exempts the tensors of a module that stays, and of many that do not.
+// Exempts the tensors of a module that stays, and those of many modules that do not.
 class Exempting {
  public:
   explicit Exempting(const Rules& rules)
@@ -42,9 +42,9 @@ class Exempting {
     }
     for (int i = 0; i < kPassing; ++i) move(lasting_[static_cast<std::size_t>(i % kLasting)]);
     if (auto wrong = remembers_too_much()) return wrong;
-    // Each look at an entry is paid for by one that was added since the last look.
+    // Each check of an entry must be paid for by an entry that was added since the last pass.
     if (odds_.uniques > 2 * (kLasting + kPassing) + kPassing) {
-      return Verdict{Oracle::kAccounts, "it looks for dead tensors time and again"};
+      return Verdict{Oracle::kAccounts, "it looks for dead tensors too often"};
     }
     if (auto wrong = moves_what_it_must()) return wrong;
     look_while_another_thread_lets_go();
@@ -62,20 +62,21 @@ class Exempting {
     counters_.push_back(tensor->version);
     offloader_.exempt(tensor);
   }
-  // Gives it another storage, and saves it, and x.data: that shares its new storage alone.
+  // Gives the tensor another storage and packs it, and packs x.data, which shares only the new
+  // storage.
   void move(const sim::Tensor& tensor) {
     tensor->storage = make()->storage;
     offloader_.hooks()->pack(tensor);
     offloader_.hooks()->pack(
         sim::make_tensor(tensor->storage, tensor->layout, machine_.new_version()));
   }
-  // As in inference mode: it counts no writes, and its counter is nobody's.
+  // Makes a tensor as in inference mode: it counts no writes, and has a version counter of its own.
   sim::Tensor make_without_counter() {
     const sim::Tensor tensor = make();
     tensor->version = std::make_shared<sim::VersionCounter>();
     return tensor;
   }
-  // Not what is exempt, whether it has a counter and a storage or not.
+  // Checks that exempt tensors stay, with or without a counter and a storage, and that others move.
   std::optional<Verdict> moves_what_it_must() {
     const sim::Tensor without_counter = make_without_counter();
     const sim::Tensor without_storage = make();
@@ -90,9 +91,9 @@ class Exempting {
     }
     offloader_.hooks()->pack(make_without_counter());
     if (offloader_.statistics().offloaded_count == 1) return std::nullopt;
-    return Verdict{Oracle::kAccounts, "a tensor without a counter is taken for another one"};
+    return Verdict{Oracle::kAccounts, "a tensor without a counter was mistaken for another one"};
   }
-  // A storage whose last owner is the look goes without the lock.
+  // If the pass becomes the last owner of a storage, it must drop it without holding the lock.
   void look_while_another_thread_lets_go() {
     sim::Tensor tensor = make();
     offloader_.exempt(tensor);
@@ -100,7 +101,8 @@ class Exempting {
     for (int i = 0; odds_.let_go && i < 2 * kPassing; ++i) offloader_.exempt(make());
     odds_.let_go.reset();
   }
-  // A tensor counts twice, for its counter and its storage. At a look one more lived than do now.
+  // A tensor has two entries, for its counter and its storage. At the last pass, one more was
+  // alive.
   std::optional<Verdict> remembers_too_much() const {
     const auto counters = std::count_if(counters_.begin(), counters_.end(),
                                         [](const auto& each) { return !each.expired(); });
@@ -110,7 +112,7 @@ class Exempting {
       return std::nullopt;
     }
     return Verdict{Oracle::kLeak,
-                   "of exempt tensors it remembers " + std::to_string(entries) + " things"};
+                   "it remembers " + std::to_string(entries) + " entries for exempt tensors"};
   }
 
   sim::Machine machine_{sim::MachineOptions{}};

@@ -1,5 +1,5 @@
-// What an offloader remembers of tensors that are exempt: of those that live all, of those that are
-// gone little, and to see who is gone costs little.
+// Checks what an offloader remembers of exempt tensors: all that live, and few that are gone.
+// Finding the ones that are gone must be cheap.
 #pragma once
 
 #include <optional>

@@ -17,7 +17,7 @@ NetResult run_plain(const PipelineTrial& trial) {
 NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject,
                         const Conditions& conditions) {
   NetRun run(trial, true, conditions.choices, conditions.watch, subject.rules);
-  // Every device of the run, each with the same of what is adapted.
+  // Makes the devices of the run, each with the same adaptor.
   const auto with = [&]<class D>(const auto& adapted, std::vector<D> devices) {
     for (std::uint32_t d = 0; d < run.devices(); ++d) {
       devices.emplace_back(sim::SimDevice(run.machine(), d), adapted);
@@ -35,26 +35,27 @@ NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject,
 
 namespace {
 
-// A write to what a stage must not write is refused.
+// A stage that writes an input which it must not write must be rejected.
 std::optional<Verdict> judge_refused(std::size_t stage, const NetResult& run) {
   const std::string text = "stage " + std::to_string(stage) + " writes in place its input, ";
   if (!run.error.starts_with(text)) {
-    return Verdict{Oracle::kError, "stage " + std::to_string(stage) +
-                                       " writes what it must not, and was let" +
-                                       (run.error.empty() ? "" : ": " + run.error)};
+    return Verdict{Oracle::kError,
+                   "stage " + std::to_string(stage) +
+                       " writes an input that it must not write, without the expected error" +
+                       (run.error.empty() ? "" : ": " + run.error)};
   }
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (run.left == 0) return std::nullopt;
-  return Verdict{Oracle::kLeak, "something is left after a write that was refused"};
+  return Verdict{Oracle::kLeak, "something is left after a write that was rejected"};
 }
 
-// A step that fails leaves nothing, and its cause is told; or the core had another way.
+// A failed step must leave nothing, and its cause must be reported; or the core recovered.
 std::optional<Verdict> judge_failure(const NetResult& expected, const NetResult& run) {
   if (const auto hazard = judge_hazards(run.hazards)) return hazard;
   if (run.left != 0) return Verdict{Oracle::kLeak, "something is left after a step that failed"};
   if (is_told_failure(run.error)) return std::nullopt;
   if (!run.error.empty())
-    return Verdict{Oracle::kError, "a failure whose cause is lost: " + run.error};
+    return Verdict{Oracle::kError, "the cause of a failure was lost: " + run.error};
   if (run.gradients != expected.gradients)
     return Verdict{Oracle::kValue, "a failure changed a gradient"};
   return std::nullopt;
@@ -62,7 +63,7 @@ std::optional<Verdict> judge_failure(const NetResult& expected, const NetResult&
 
 std::string skip_of(int layer) { return "of " + std::to_string(layer); }
 
-// Skip tensors that are declared otherwise than once each way are refused before anything runs.
+// Skip tensors that are not declared once in each direction must be rejected before anything runs.
 std::optional<Verdict> judge_declared(const PipelineTrial& trial, const NetResult& run) {
   std::vector<DeclaredSkip> declared;
   for (std::size_t i = 0; i < trial.layers.size(); ++i) {
@@ -80,11 +81,11 @@ std::optional<Verdict> judge_declared(const PipelineTrial& trial, const NetResul
         run.error.find("'" + name + "'") != std::string::npos) {
       continue;
     }
-    return Verdict{Oracle::kError, "declarations of '" + name + "' that do not fit were taken" +
+    return Verdict{Oracle::kError, "wrong declarations of '" + name + "' were accepted" +
                                        (run.error.empty() ? "" : ": " + run.error)};
   }
   if (run.runs.empty()) return std::nullopt;
-  return Verdict{Oracle::kError, "layers ran whose declarations do not fit"};
+  return Verdict{Oracle::kError, "layers ran although their declarations are wrong"};
 }
 
 std::optional<Verdict> judge_cut(const PipelineTrial& trial, const NetResult& run) {
@@ -97,18 +98,18 @@ std::optional<Verdict> judge_cut(const PipelineTrial& trial, const NetResult& ru
   if (run.first_layers == first) return std::nullopt;
   std::string words = "stages begin at layers";
   for (const std::size_t layer : run.first_layers) words += " " + std::to_string(layer + 1);
-  words += ", which balances less well than";
+  words += ", which is balanced worse than";
   for (const std::size_t layer : first) words += " " + std::to_string(layer + 1);
   return Verdict{Oracle::kCut, words};
 }
 
-// What a layer's node saves: its inputs and its weight.
+// Returns how many tensors a layer's node saves: its inputs and its weight.
 std::int64_t saves_of(const PipelineTrial& trial, std::size_t layer) {
   const bool pops = trial.layers[layer].pops >= 0 && trial.layers[layer].uses;
   return 2 + (pops ? 1 : 0) + (NetProgram::reads_passenger(trial, layer) ? 1 : 0);
 }
 
-// What the nodes of layers [begin, end) save of a micro-batch.
+// Returns how many tensors the nodes of layers [begin, end) save for a micro-batch.
 std::int64_t saves_of(const PipelineTrial& trial, const NetGraphs& graphs, std::size_t begin,
                       std::size_t end, std::size_t microbatch) {
   std::int64_t saved = 0;
@@ -118,8 +119,8 @@ std::int64_t saves_of(const PipelineTrial& trial, const NetGraphs& graphs, std::
   return saved;
 }
 
-// Autograd's backward comes to a layer with the last micro-batch first, of those that it made nodes
-// for, for each waits for the one after it. The first stage is told by the second.
+// Autograd's backward must reach a layer with the last micro-batch first, of those that have nodes,
+// because each waits for the next one. The order of the first stage follows from the second stage.
 std::optional<Verdict> judge_order(const PipelineTrial& trial, const NetGraphs& graphs,
                                    const NetResult& run) {
   if (trial.kind != PipelineKind::kAutograd || run.first_layers.size() == 1) return std::nullopt;
@@ -134,19 +135,18 @@ std::optional<Verdict> judge_order(const PipelineTrial& trial, const NetGraphs& 
     const std::vector<std::size_t>& order = run.backwards[i];
     for (std::size_t k = 0; k < order.size(); ++k) {
       if (!expected.empty() && order[k] == expected[k % expected.size()]) continue;
-      return Verdict{Oracle::kSchedule, "layer " + std::to_string(i) +
-                                            " goes backward with micro-batch " +
-                                            std::to_string(order[k]) + " out of turn"};
+      return Verdict{Oracle::kSchedule, "layer " + std::to_string(i) + " takes micro-batch " +
+                                            std::to_string(order[k]) + " in backward out of order"};
     }
   }
   return std::nullopt;
 }
 
-// How many micro-batches go forward in a stage before its first backward, by what is published of
-// the schedules: 1F1B warms up with as many as there are devices behind; Megatron-LM's interleaved
-// one with twice as many, and with one for each device and stage of it but the last. Then a
-// backward follows each forward. (Interleaved, a device's stages take turns of a micro-batch for
-// each device, in backward from the last stage on.)
+// Returns how many micro-batches run forward in a stage before its first backward, as published for
+// the schedules. 1F1B warms up with one for each device behind the stage. Megatron-LM's interleaved
+// schedule warms up with two for each of these, and one for each device and each stage of a device
+// but the last. After that, forwards and backwards alternate. (Stages of one device take turns,
+// with one micro-batch for each device; backward begins with the last stage.)
 std::size_t goes_ahead(const PipelineTrial& trial, std::size_t stage) {
   const std::size_t devices = trial.devices(), each = trial.stages_each();
   const auto microbatches = static_cast<std::size_t>(trial.microbatches);
@@ -171,17 +171,16 @@ std::optional<Verdict> judge_schedule(const PipelineTrial& trial, const NetResul
     while (stage + 1 < run.first_layers.size() && run.first_layers[stage + 1] <= layer) ++stage;
     const std::size_t must = goes_ahead(trial, stage);
     if (!run.ahead[layer] || *run.ahead[layer] == must) continue;
-    return Verdict{Oracle::kSchedule, "layer " + std::to_string(layer) + " goes forward with " +
-                                          std::to_string(*run.ahead[layer]) +
-                                          " micro-batches before it goes backward, not " +
-                                          std::to_string(must)};
+    return Verdict{Oracle::kSchedule,
+                   "layer " + std::to_string(layer) + " runs " + std::to_string(*run.ahead[layer]) +
+                       " forwards before its first backward, not " + std::to_string(must)};
   }
   return std::nullopt;
 }
 
 namespace {
 
-// How often each layer runs, and what each stage's own hooks are given.
+// Checks how often each layer runs, and what each stage's own hooks get.
 std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetGraphs& graphs,
                                     const NetResult& run) {
   const std::int64_t stop = trial.recomputed();
@@ -219,8 +218,9 @@ std::optional<Verdict> judge_counts(const PipelineTrial& trial, const NetGraphs&
   return std::nullopt;
 }
 
-// What autograd saves under the caller's hooks: what the stages' nodes save that have none of their
-// own, checkpoints' inputs and what they popped, and the loss where the pipeline makes it.
+// Returns how many tensors autograd saves under the caller's hooks: those of stages without hooks
+// of their own, the inputs of checkpoints and what they popped, and the loss if the pipeline makes
+// it.
 std::int64_t callers_packs(const PipelineTrial& trial, const NetGraphs& graphs,
                            const NetResult& run) {
   if (!trial.grad) return 0;
@@ -238,7 +238,7 @@ std::int64_t callers_packs(const PipelineTrial& trial, const NetGraphs& graphs,
       const int pops = trial.layers[i].pops;
       if (pops >= 0 && static_cast<std::size_t>(pops) < begin) ++inputs;
     }
-    // The caller's autograd runs a stage again when the caller has left the hooks behind.
+    // Autograd recomputes a stage after the caller's hooks were removed.
     const auto first = static_cast<std::size_t>(scheduled ? 0 : stop);
     for (std::size_t i = first; !own && i < static_cast<std::size_t>(trial.microbatches); ++i) {
       packs += saves_of(trial, graphs, begin, end, i);
@@ -259,11 +259,11 @@ std::optional<Verdict> judge_state(const PipelineTrial& trial, const NetGraphs& 
                                         std::to_string(packs)};
 }
 
-// The graph between the stages, and what passes from device to device.
+// Checks the graph between the stages, and the transfers between devices.
 std::optional<Verdict> judge_picture(const PipelinePicture& picture, const NetResult& run) {
   if (run.vain_nodes != 0) {
     return Verdict{Oracle::kMoves, std::to_string(run.vain_nodes) +
-                                       " nodes are asked for where no gradient can come by"};
+                                       " nodes were requested that no gradient can reach"};
   }
   const std::string nodes = difference(run.nodes, picture.nodes());
   if (!nodes.empty()) return Verdict{Oracle::kCount, nodes};
@@ -279,7 +279,8 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   const NetResult expected = run_plain(trial);
   NetResult run = run_pipelined(trial, subject, conditions);
   if (conditions.choices && conditions.choices->failure()) {
-    // Of each stage: what its offloader could not protect is not known here.
+    // Pipelines do not count what their stages' offloaders could not protect, so all of it is
+    // forgiven.
     forgive_frees(run.hazards, Uses::kOfAll);
     const auto refused = trial.refused_stage();
     if (refused && !is_told_failure(run.error)) return judge_refused(*refused, run);
@@ -294,7 +295,7 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   if (!run.vain_wait.empty()) return Verdict{Oracle::kMoves, run.vain_wait};
   if (!run.misplaced.empty()) return Verdict{Oracle::kPlace, run.misplaced};
   const NetGraphs graphs(trial);
-  // Autograd comes to nothing that lies before a layer which stops gradients, unless it is stashed.
+  // Autograd does not reach the layers before one that stops gradients, except by way of a stash.
   const bool stops =
       std::ranges::any_of(trial.layers, [](const NetLayer& layer) { return layer.stops; });
   const bool comes_to_all = !stops || trial.kind != PipelineKind::kAutograd;
@@ -305,7 +306,7 @@ std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& s
   if (const auto wrong = judge_schedule(trial, run)) return wrong;
   if (const auto wrong = judge_cut(trial, run)) return wrong;
   if (run.kept > 0) {
-    return Verdict{Oracle::kLeak, std::to_string(run.kept) + " storages are kept after backward"};
+    return Verdict{Oracle::kLeak, std::to_string(run.kept) + " storages are left after backward"};
   }
   if (run.left != 0) return Verdict{Oracle::kLeak, "something is left after the step"};
   if (auto wrong = judge_state(trial, graphs, run)) return wrong;

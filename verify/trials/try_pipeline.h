@@ -1,5 +1,5 @@
-// Runs a random network (pipeline_net.h) in the core's pipelines, on several simulated GPUs. What a
-// step leaves is compared with a training that takes the micro-batches one by one on one GPU.
+// Runs a random network (pipeline_net.h) in the core's pipelines, on several simulated GPUs. Its
+// results must equal a training that takes the micro-batches one by one on one GPU.
 #pragma once
 
 #include <cstdint>
@@ -41,24 +41,24 @@ namespace ferry::verify {
 struct NetResult {
   std::vector<std::uint64_t> gradients;  // contents by weight; 0: none
   std::vector<std::uint64_t> losses;     // contents by micro-batch, of the last step; 0: none
-  std::string state;                     // what is wrong with autograd's state where a layer runs
+  std::string state;                     // what is wrong with the autograd state that a layer sees
   std::vector<check::Hazard> hazards;
   std::string vain_wait;
   std::string misplaced, late;
-  // By layer: the micro-batches in the order of their backwards.
+  // The micro-batches in the order of their backwards, for each layer.
   std::vector<std::vector<std::size_t>> backwards;
-  // By layer: the micro-batches that went forward before the first went backward.
+  // The number of forwards before the first backward, for each layer.
   std::vector<std::optional<std::size_t>> ahead;
   std::string error;
   AskedNodeCounts nodes;
   std::int64_t vain_nodes = 0;
-  std::optional<CrossingCounts> crossings;  // of the pipeline
-  OpCounts runs;                            // of kernels, by name
+  std::optional<CrossingCounts> crossings;  // only for a pipeline
+  OpCounts runs;                            // runs of kernels, by name
   std::vector<std::size_t> first_layers;    // of each stage
-  std::vector<std::int64_t> packs;          // tensors that each stage's own hooks were given
-  std::int64_t callers_packs = 0;           // and those of whoever began the step
-  std::int64_t kept = 0;  // storages beyond weights, inputs, gradients and results after backward
-  std::int64_t left = 0;  // storages, and events, when all is dropped
+  std::vector<std::int64_t> packs;          // tensors that each stage's own hooks got
+  std::int64_t callers_packs = 0;           // tensors that the caller's hooks got
+  std::int64_t kept = 0;  // storages after backward, beyond weights, inputs, gradients and results
+  std::int64_t left = 0;  // storages and events that are left at the end
 };
 
 class NetRun {
@@ -66,7 +66,7 @@ class NetRun {
   using Value = sim::Value;
   using Values = std::vector<Value>;
 
-  // Of the run that is not pipelined nobody reads the hazards. watch: from the first operation on.
+  // Only a pipelined run checks for hazards. `watch` gets every operation.
   NetRun(const PipelineTrial& trial, bool pipelined, choices::Choices* choices = nullptr,
          StreamOpConsumer* watch = nullptr, const Rules& rules = {})
       : trial_(trial),
@@ -113,7 +113,7 @@ class NetRun {
                                     first_.begin()) -
            1;
   }
-  // Runs layers [begin, end), which stash and pop.
+  // Runs layers [begin, end), with their stashes and pops.
   Values layers(std::size_t begin, std::size_t end, Values x) {
     const auto tracker = current_skip_tracker(tape_->autograd());
     for (std::size_t i = begin; i < end; ++i) {
@@ -138,8 +138,8 @@ class NetRun {
     return stage + 1 < first_.size() ? first_[stage + 1] : trial_.layers.size();
   }
   using Pair = std::shared_ptr<Hooks<sim::Tensor>>;
-  // Makes the hooks of that device count, for the stage, what they are given; or none.
-  using StageHooks = std::vector<Pair>;  // by device; or none
+  using StageHooks = std::vector<Pair>;  // by device; may be empty
+  // Returns hooks that count, for the stage, the tensors that the device's hooks get; or null.
   Pair hooks_of(std::size_t number, const StageHooks& hooks, StagePolicy policy) {
     if (hooks.empty() || (trial_.policies && trial_.policy(first_[number]) != policy)) return {};
     return std::make_shared<Counted>(hooks[number % devices_], packs_[number]);
@@ -164,7 +164,7 @@ class NetRun {
                    ambient.ambient, ambient.random});
     if (trial_.random) tape_->call(net_.noise, {});
   }
-  // What the layers declare, and the stages that they are in.
+  // Returns what the layers declare, and their stages.
   SkipLayout layout(const Rules& rules) const {
     std::vector<Skippable> declared;
     std::vector<std::size_t> stages;
@@ -189,7 +189,7 @@ class NetRun {
     if (trial_.ids) return {value, tape_->globals()[net_.ids[microbatch]]};
     return trial_.passenger ? Values{value, value} : Values{value};
   }
-  // Between stages integers come first; and back again.
+  // Swaps the values: between stages, integers come first. A second call swaps them back.
   Values ordered(Values x) const {
     if (trial_.ids) std::swap(x.front(), x.back());
     return x;
@@ -200,8 +200,8 @@ class NetRun {
     return tape_->call(net_.loss, std::move(in)).front();
   }
 
-  // Runs the micro-batches one by one on one GPU. Where autograd goes backward through several of
-  // the pipeline's at once it adds up their gradients first: so it does here.
+  // Runs the micro-batches one by one on one GPU. If the pipeline's backward takes several at once,
+  // autograd sums their gradients first, and so does this.
   void plain() {
     auto autograd = tape_->autograd();
     const sim::SimAutograd::GradModeScope grad(autograd, trial_.grad);
@@ -254,8 +254,8 @@ class NetRun {
       backward(std::move(outputs));
     }
   }
-  // Each thread numbers the nodes that it makes, and backward takes the highest number first: a
-  // worker may be far ahead of the thread that begins the step.
+  // Makes earlier nodes on each worker. Threads number their nodes, and backward takes the highest
+  // number first, so a worker's numbers may be far ahead of those of the step's own thread.
   void make_other_nodes() {
     auto autograd = tape_->autograd();
     for (std::uint32_t worker = 0; worker < devices_; ++worker) {
@@ -289,7 +289,7 @@ class NetRun {
         pipeline.step(all_inputs(), [this](Values x, std::size_t) { return loss(ordered(x)); });
     count_kept();
   }
-  // Runs forward in the pipeline whose backward is autograd's.
+  // Runs forward in a pipeline whose backward belongs to autograd.
   template <class D>
   std::vector<Values> forward(const std::vector<D>& devices, const StageHooks& hooks,
                               const Rules& rules) {
@@ -314,7 +314,7 @@ class NetRun {
     result.first_layers = first_;
     result.packs = packs_;
     result.callers_packs = callers_packs_;
-    // (Who runs for the first time is not told there where steps overlap; nor whose wait it was.)
+    // If steps overlap, first runs and waits of a step are not known, so these are not checked.
     if (states_ && !trial_.goes_ahead()) result.state = states_->complaint();
     for (const Value& loss : results_) {
       result.losses.push_back(loss.tensor ? checkers_.values().read(sim::range_of(loss.tensor))
@@ -348,7 +348,7 @@ class NetRun {
   std::size_t devices() const { return devices_; }
 
  private:
-  // Does as the pair, and counts what it is given. None: autograd saves the tensor itself.
+  // Passes tensors on to the pair and counts them. Null: autograd saves the tensor itself.
   class Counted final : public Hooks<sim::Tensor> {
    public:
     Counted(Pair pair, std::int64_t& packs) : pair_(std::move(pair)), packs_(packs) {}
@@ -397,9 +397,9 @@ class NetRun {
     results_ = std::move(roots);
     count_kept();
   }
-  // Counts the storages that are there in any case.
+  // Counts the storages that may exist at any time.
   std::int64_t known() const {
-    std::set<const sim::StorageImpl*> known;  // counted, not walked
+    std::set<const sim::StorageImpl*> known;  // only counted, never visited in order
     for (const auto* list : {&tape_->globals(), &tape_->gradients(), &results_}) {
       for (const Value& value : *list) {
         if (value.tensor) known.insert(value.tensor->storage.get());
@@ -409,7 +409,7 @@ class NetRun {
   }
   void count_kept() { kept_ = machine_->live_storages() - known(); }
 
-  // The autocast that whoever begins a step has set.
+  // The autocast state of the caller.
   static constexpr sim::SimAutograd::Ambient kCallersAmbient{{.random = 0, .ambient = 5}, false};
 
   const PipelineTrial trial_;
@@ -417,7 +417,7 @@ class NetRun {
   const std::vector<std::size_t> first_;  // layers of the stages
   std::vector<std::int64_t> packs_;       // by stage
   std::int64_t callers_packs_ = 0;
-  std::vector<SkipName> names_;  // of the layers' outputs
+  std::vector<SkipName> names_;  // for the layers' outputs
   const Hardware hardware_ = sim::test_hardware();
   const sim::Roofline times_{hardware_};
   std::size_t devices_ = 1;
@@ -431,19 +431,19 @@ class NetRun {
   std::unique_ptr<sim::Machine> machine_;
   std::unique_ptr<sim::Tape> tape_;
   Values results_;
-  std::vector<std::vector<Values>> ahead_;  // of steps whose backward is to come
+  std::vector<std::vector<Values>> ahead_;  // outputs of steps whose backward has not run yet
   std::int64_t kept_ = 0;
 };
 
-// Takes the micro-batches one by one, without pipeline.
+// Takes the micro-batches one by one, without a pipeline.
 NetResult run_plain(const PipelineTrial& trial);
 NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject = {},
                         const Conditions& conditions = {});
 
-// Whether each stage of a pipeline that goes backward itself did so when its schedule says.
+// Judges if each stage of a scheduled pipeline ran backward when its schedule says.
 std::optional<Verdict> judge_schedule(const PipelineTrial& trial, const NetResult& run);
 
-// Returns the verdict of the first oracle that objects.
+// Returns the verdict of the first oracle that objects, or nothing.
 std::optional<Verdict> try_pipeline(const PipelineTrial& trial, const Subject& subject = {},
                                     const Conditions& conditions = {});
 

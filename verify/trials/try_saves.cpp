@@ -20,16 +20,16 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-// A tensor of the program's.
+// A tensor that the program holds.
 struct Own {
   sim::Tensor tensor;
-  bool aliased = false;  // another counter counts for its bytes
+  bool aliased = false;  // another version counter counts writes to its bytes
   bool exempt = false;
-  bool elsewhere = false;  // it has another storage than when it was made exempt
-  bool moved = false;      // its storage has other memory: once, for it might get the first again
+  bool elsewhere = false;  // its storage has changed since it was made exempt
+  bool moved = false;  // its storage has other memory: once, as it might get the first one again
 };
 
-// A saved tensor, and what it was.
+// A saved tensor, with its contents and state at the time of the save.
 struct Save {
   std::unique_ptr<Saved<sim::Tensor>> saved;
   std::uint64_t contents = 0;
@@ -57,7 +57,7 @@ CoreOptions draw_life_options(Draws& draws) {
   return options;
 }
 
-// What a life has more of than others.
+// Which kind of step is more frequent than the others.
 enum class Leaning : std::uint8_t { kAll, kMemory, kParts, kRuns };
 
 class Lifetime {
@@ -94,14 +94,14 @@ class Lifetime {
   CoreOptions options_;
   Odds odds_;
   const Leaning leaning_;
-  const bool fails_;  // some wait of the host does
+  const bool fails_;  // some wait of the host fails
   Accounts accounts_;
   SavesWorld world_;
   Script script_;
   Offloader<OddDevice, ScriptAutograd> offloader_;
   std::shared_ptr<Hooks<sim::Tensor>> hooks_;
   std::vector<Own> own_;
-  std::vector<sim::Tensor> shrunk_;  // their storages have fewer bytes than they had
+  std::vector<sim::Tensor> shrunk_;  // their storages were made smaller
   std::vector<Save> saves_;
   std::vector<std::pair<sim::Tensor, std::uint64_t>> escaped_;  // with their contents
   std::optional<Verdict> verdict_;
@@ -157,14 +157,14 @@ void Lifetime::take_step() {
     saves_.erase(saves_.begin() + static_cast<std::ptrdiff_t>(any(saves_.size())));
   }
   if (!remembers() && !offloader_.empty()) {
-    complain(Oracle::kLeak, "the offloader remembers what it has not");
+    complain(Oracle::kLeak, "the offloader remembers tensors that it does not have");
   }
   if (draws_.one_in(4)) escaped_.clear();
   if (draws_.one_in(6)) shrunk_.clear();
   if (!odds_.host_computes && draws_.one_in(12)) world_.turn_to_other_stream();
 }
 
-// About the bounds: from which on tensors move, and from which on parts of them do.
+// Returns a size around the limits from which tensors, or parts of them, move.
 std::int64_t Lifetime::draw_bytes() {
   const std::int64_t least = options_.min_bytes;
   const std::array<std::int64_t, 10> sizes = {std::max<std::int64_t>(least - 1, 0),
@@ -227,7 +227,7 @@ void Lifetime::pack(const sim::Tensor& tensor) {
   if (must.empty() && odds_.failed != Step::kUser) must = CopyFailed().what();
   odds_.host_is_full = false;
   if (told != must)
-    return complain(Oracle::kError, "a pack said \"" + told + "\", not \"" + must + "\"");
+    return complain(Oracle::kError, "a pack raised \"" + told + "\", not \"" + must + "\"");
   if (odds_.failed == Step::kEvict) expect_source();
   if (!save.saved) return;
   save.kept = offloader_.statistics().kept > kept;
@@ -236,7 +236,7 @@ void Lifetime::pack(const sim::Tensor& tensor) {
   saves_.push_back(std::move(save));
 }
 
-// It is known by its storage, where that has been seen.
+// The offloader knows the alias by its storage, if it has seen the storage.
 void Lifetime::pack_alias() {
   Own& own = own_[any(own_.size())];
   if (own.exempt && own.elsewhere) return;
@@ -250,7 +250,7 @@ void Lifetime::exempt(Own& own) {
   own.exempt = true;
 }
 
-// Writes it, or gives it another storage, or its storage other memory.
+// Writes the tensor, gives it another storage, or gives its storage other memory.
 void Lifetime::change() {
   const std::size_t at = any(own_.size());
   Own& own = own_[at];
@@ -318,25 +318,25 @@ void Lifetime::backward(int depth) {
 
 void Lifetime::unpack(std::size_t at) {
   Save& save = saves_[at];
-  // Another thread lets go of some tensor, as soon as its storage has been seen to exist.
+  // Another thread drops some tensor as soon as its storage has been found to exist.
   if (!own_.empty() && draws_.one_in(3)) {
     const auto mine = own_.begin() + static_cast<std::ptrdiff_t>(any(own_.size()));
     odds_.let_go = std::move(mine->tensor);
     own_.erase(mine);
   }
   std::optional<sim::Tensor> tensor = unpacked(save);
-  if (!tensor && odds_.failed != Step::kUser && !verdict_) tensor = unpacked(save);  // once more
+  if (!tensor && odds_.failed != Step::kUser && !verdict_) tensor = unpacked(save);  // second try
   odds_.let_go.reset();
   if (!tensor) return;
   const bool lost = save.kept && save.is_elsewhere();
   if (!lost && world_.contents(*tensor) != save.contents) {
-    return complain(Oracle::kValue, "a saved tensor came back with other contents");
+    return complain(Oracle::kValue, "a saved tensor was unpacked with other contents");
   }
   if ((*tensor)->storage->device == 0) world_.read(*tensor);
   if (draws_.one_in(6)) escaped_.emplace_back(*tensor, world_.contents(*tensor));
 }
 
-// None: it was refused, or a wait has failed.
+// Returns nothing if the unpack failed.
 std::optional<sim::Tensor> Lifetime::unpacked(Save& save) {
   odds_.failed = Step::kUser;
   const bool looks = options_.prefetch_bytes != 0 || options_.prefetch_tensors != kUnlimited;
@@ -345,28 +345,31 @@ std::optional<sim::Tensor> Lifetime::unpacked(Save& save) {
   try {
     sim::Tensor tensor = save.saved->unpack();
     if (!asks && script_.asked() != asked) {
-      complain(Oracle::kAccounts, "a kept tensor asks for the end of the task, for nothing");
+      complain(Oracle::kAccounts,
+               "a kept tensor requests an unused callback at the end of the task");
     }
-    if (save.is_written()) complain(Oracle::kVersion, "a tensor came back that was written");
-    if (odds_.failed != Step::kUser) complain(Oracle::kError, "nobody was told of a failed copy");
+    if (save.is_written())
+      complain(Oracle::kVersion, "a tensor was unpacked although it was written");
+    if (odds_.failed != Step::kUser) complain(Oracle::kError, "a failed copy was not reported");
     return tensor;
-  } catch (const StorageReplaced&) {  // the accounts know whether it was
-    if (save.is_written()) complain(Oracle::kVersion, "it was written, and that was not said");
+  } catch (const StorageReplaced&) {  // the accounts check if it was replaced
+    if (save.is_written())
+      complain(Oracle::kVersion, "the error does not say that the tensor was written");
   } catch (const ModifiedInPlace& error) {
     const ModifiedInPlace must(save.counter->value, save.version);
     if (!save.is_written() || std::string(error.what()) != must.what()) {
-      complain(Oracle::kVersion, std::string("it was refused: ") + error.what());
+      complain(Oracle::kVersion, std::string("wrong error: ") + error.what());
     }
   } catch (const std::exception& error) {
     if (odds_.failed == Step::kEvict) expect_source();
     if (odds_.failed == Step::kUser || std::string(error.what()) != CopyFailed().what()) {
-      complain(Oracle::kError, std::string("an unpack said: ") + error.what());
+      complain(Oracle::kError, std::string("an unpack raised: ") + error.what());
     }
   }
   return std::nullopt;
 }
 
-// The wait for a copy has failed after which its source was to go.
+// Called after a failed wait for a copy whose source was about to be dropped: the source must stay.
 void Lifetime::expect_source() {
   if (offloader_.statistics().forward_stash_bytes > 0) return;
   complain(Oracle::kAccounts, "the source of a copy that failed is gone");
@@ -376,7 +379,7 @@ bool Lifetime::has_parcels() const {
   return std::any_of(saves_.begin(), saves_.end(), [](const Save& each) { return !each.kept; });
 }
 
-// Of what is small, or on another device, nothing is remembered.
+// The offloader remembers nothing about small tensors and tensors on other devices.
 bool Lifetime::remembers() const {
   return std::any_of(saves_.begin(), saves_.end(),
                      [](const Save& each) { return each.remembered; });
@@ -390,8 +393,9 @@ void Lifetime::end() {
   shrunk_.clear();
   if (auto hazard = world_.hazard()) verdict_ = hazard;
   if (verdict_) return;
-  if (odds_.told_under_lock) return complain(Oracle::kLiveness, "it logs under its lock");
-  if (odds_.waited_under_lock) return complain(Oracle::kLiveness, "a thread waited under the lock");
+  if (odds_.told_under_lock) return complain(Oracle::kLiveness, "it logs while it holds its lock");
+  if (odds_.waited_under_lock)
+    return complain(Oracle::kLiveness, "a thread waited while it held the lock");
   odds_.waited.clear();
   verdict_ = world_.leak();
   if (verdict_) return;

@@ -1,10 +1,12 @@
-// What may become of saved tensors that no drawn program does to them: an offloader on a device
-// that is odd (verify/trials/odd_device.h), driven by hand.
+// Uses saved tensors in ways that no random program does: drives an offloader on a device with
+// unusual conditions (verify/trials/odd_device.h) by hand.
 //
-// A number draws a life: tensors of sizes about the bounds are made, saved whole and in part,
-// written, given other storages, or their storages other memory; some are exempt; backwards unpack
-// what was saved. What comes back has the contents that were saved, or is refused; what the host
-// has no room for stays, or the caller is told; a wait that fails is told once, and the next try
+// A number selects a random sequence of steps. Tensors with sizes around the limits are made, saved
+// whole and in part, written, and given other storages or other memory. Some are exempt. Backwards
+// unpack what was saved. An unpacked tensor must have the saved contents, or the unpack must fail.
+// If the host has no room, the tensor stays or the caller gets an error. A failing wait is reported
+// once, and the next try works. At the end nothing may be left. The model in
+// verify/oracles/accounts.h says what must move.
 // works; at the end nothing is left. The accounts (verify/oracles/accounts.h) say what moves.
 #pragma once
 

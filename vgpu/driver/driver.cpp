@@ -1,8 +1,8 @@
-// The little of the CUDA driver that LibTorch calls past the runtime: whether a device's context
-// exists, of which autograd asks at each backward. It does.
+// The one function of the CUDA driver that LibTorch calls directly, not through the runtime.
+// Autograd asks it at each backward whether a device's context exists. It always says yes.
 //
-// Loaded under the driver's own name, libcuda.so.1, so that LibTorch's dlopen finds it. What else
-// of the driver LibTorch looks up fails by name.
+// The library is loaded under the driver's own name, libcuda.so.1, so that LibTorch's dlopen finds
+// it. Any other driver function that LibTorch looks up here is missing, and the error has its name.
 #include <cuda.h>
 
 namespace ferry::vgpu {

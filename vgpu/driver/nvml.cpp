@@ -1,8 +1,11 @@
-// The little of NVML that LibTorch asks. Before it maps expandable segments: whether devices are
-// joined by a fabric, or by links. They are not. (2.15 asks without looking whether NVML is there.)
-// Where memory is out: which other processes have some. None has.
+// The functions of NVML that LibTorch calls.
 //
-// Loaded under NVML's own name, libnvidia-ml.so.1, so that LibTorch's dlopen finds it.
+// Before it maps expandable segments, LibTorch asks whether a fabric or links connect the devices.
+// The answer is no. (PyTorch 2.15 asks without checking that NVML is there.) When memory is out, it
+// asks which other processes use the device. There are none.
+//
+// The library is loaded under NVML's own name, libnvidia-ml.so.1, so that LibTorch's dlopen finds
+// it.
 namespace ferry::vgpu {
 
 namespace {

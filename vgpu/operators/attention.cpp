@@ -36,7 +36,7 @@ struct Attention {
     }
     return scores;
   }
-  // What is kept, times what makes up for the rest.
+  // The dropout mask: 0 for a dropped element, 1 / (1 - dropout) for each other one.
   Tensor mask(const Tensor& like, std::int64_t seed) const {
     if (like.is_meta()) return at::empty_like(like);
     const auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(seed));
@@ -44,7 +44,7 @@ struct Attention {
   }
 };
 
-// Of the call, and a seed of its own. Of shapes alone there is none.
+// Returns a random seed for this call, or 0 on Meta, where tensors have no values.
 std::int64_t drawn_seed(const Tensor& query, const at::Generator& generator) {
   if (query.is_meta()) return 0;
   return at::randint(std::numeric_limits<std::int64_t>::max(), {}, generator, at::kLong)
@@ -55,13 +55,13 @@ std::int64_t seed_of(const Tensor& saved) {
   return saved.is_meta() ? 0 : saved.item<std::int64_t>();
 }
 
-// In the order of strides of what it belongs to, as the fused kernels have it.
+// Copies the tensor to the stride order of `like`, as the fused kernels return it.
 Tensor laid_out(const Tensor& made, const Tensor& like) { return at::empty_like(like).copy_(made); }
 
 struct Made {
   Tensor output;
   Tensor logsumexp;
-  std::int64_t seed = 0;  // of the dropout
+  std::int64_t seed = 0;  // the dropout's seed
 };
 
 Made forward(const Attention& call, const at::Generator& generator) {
@@ -76,13 +76,13 @@ Made forward(const Attention& call, const at::Generator& generator) {
   } else {
     std::tie(made.output, made.logsumexp) = at::_scaled_dot_product_flash_attention_for_cpu(
         call.query, call.key, call.value, 0, call.causal, call.bias, call.scale);
-    made.logsumexp = made.logsumexp.contiguous();  // as a GPU has it: a plan names strides
+    made.logsumexp = made.logsumexp.contiguous();  // contiguous, as on a GPU: plans name strides
   }
   return made;
 }
 
 struct Gradients {
-  Tensor query, key, value, bias;  // no bias where none is wanted
+  Tensor query, key, value, bias;  // no bias if it is not wanted
 };
 
 Gradients backward(const Attention& call, const Tensor& gradient, const Made& made,
@@ -116,8 +116,8 @@ std::optional<Tensor> given(const c10::IValue& tensor) {
 
 namespace {
 
-// As memory-efficient attention has them: an output in rows of tokens, and the sums of rows of
-// queries in whole tiles of 32, or none where nobody asks for them.
+// Memory-efficient attention returns its output in rows of tokens. It pads logsumexp to whole tiles
+// of 32 query rows, and returns an empty one if it is not wanted.
 constexpr std::int64_t kRowsOfATile = 32;
 
 Tensor by_tokens(const Tensor& output) {
@@ -136,7 +136,7 @@ Tensor in_tiles(const Tensor& logsumexp, bool wanted) {
 }  // namespace
 
 void efficient_attention(Stack& stack, const at::Generator& generator) {
-  // query, key, value, bias, wants logsumexp, dropout, causal, scale
+  // Arguments: query, key, value, bias, wants logsumexp, dropout, causal, scale.
   const Attention call{
       stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(),          given(stack[3]),
       stack[5].toDouble(), stack[6].toBool(),   stack[7].toOptional<double>()};
@@ -147,7 +147,8 @@ void efficient_attention(Stack& stack, const at::Generator& generator) {
 }
 
 void efficient_attention_backward(Stack& stack, const at::Generator&) {
-  // grad, query, key, value, bias, out, logsumexp, seed, offset, dropout, wanted, causal, scale
+  // Arguments: grad, query, key, value, bias, out, logsumexp, seed, offset, dropout, wanted,
+  // causal, scale.
   const std::optional<Tensor> bias = given(stack[4]);
   const bool wants_bias = bias && stack[10].toBoolList()[3];
   const Attention call{
@@ -160,12 +161,12 @@ void efficient_attention_backward(Stack& stack, const at::Generator&) {
 }
 
 void flash_attention(Stack& stack, const at::Generator& generator) {
-  // query, key, value, dropout, causal, wants the mask, scale
+  // Arguments: query, key, value, dropout, causal, wants the mask, scale.
   const Attention call{
       stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(),          std::nullopt,
       stack[3].toDouble(), stack[4].toBool(),   stack[6].toOptional<double>()};
   const Made made = forward(call, generator);
-  // The seed and the offset in one, and a tensor that nobody uses.
+  // One tensor has the seed and the offset; nobody uses the other tensor.
   const Tensor state = at::zeros({2}, at::kLong).fill_(made.seed).view(at::kUInt64);
   stack = {made.output,
            made.logsumexp,
@@ -179,8 +180,8 @@ void flash_attention(Stack& stack, const at::Generator& generator) {
 }
 
 void flash_attention_backward(Stack& stack, const at::Generator&) {
-  // grad, query, key, value, out, logsumexp, four of sequences, dropout, causal, state, unused,
-  // scale
+  // Arguments: grad, query, key, value, out, logsumexp, four about sequences, dropout, causal,
+  // state, an unused one, scale.
   const Attention call{
       stack[1].toTensor(),  stack[2].toTensor(), stack[3].toTensor(),           std::nullopt,
       stack[10].toDouble(), stack[11].toBool(),  stack[14].toOptional<double>()};
@@ -191,7 +192,7 @@ void flash_attention_backward(Stack& stack, const at::Generator&) {
 }
 
 void cudnn_attention(Stack& stack, const at::Generator& generator) {
-  // query, key, value, bias, wants logsumexp, dropout, causal, wants the mask, scale
+  // Arguments: query, key, value, bias, wants logsumexp, dropout, causal, wants the mask, scale.
   const Attention call{
       stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(),          given(stack[3]),
       stack[5].toDouble(), stack[6].toBool(),   stack[8].toOptional<double>()};
@@ -208,8 +209,8 @@ void cudnn_attention(Stack& stack, const at::Generator& generator) {
 }
 
 void cudnn_attention_backward(Stack& stack, const at::Generator&) {
-  // grad, query, key, value, out, logsumexp, seed, offset, bias, four of sequences, dropout,
-  // causal, scale
+  // Arguments: grad, query, key, value, out, logsumexp, seed, offset, bias, four about sequences,
+  // dropout, causal, scale.
   const Attention call{
       stack[1].toTensor(),  stack[2].toTensor(), stack[3].toTensor(),           given(stack[8]),
       stack[13].toDouble(), stack[14].toBool(),  stack[15].toOptional<double>()};

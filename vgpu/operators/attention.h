@@ -1,10 +1,10 @@
-// Fused attention as a GPU computes it, of CPU tensors: the efficient one, which LibTorch takes
-// for single precision, flash for the others, cuDNN's where a user asks for it. They differ in
-// what they keep for backward.
+// Fused attention as a GPU computes it, on CPU tensors. There are three variants: LibTorch takes
+// the memory-efficient one for single precision, flash attention for other types, and cuDNN's if a
+// user asks for it. They differ in what they save for backward.
 //
-// Without dropout it is the CPU's fused kernel. With dropout, for which the CPU has none, it is the
-// formula; as on a GPU the mask is not saved, but drawn again in backward from the seed that
-// forward returns.
+// Without dropout the CPU's fused kernel computes it. That kernel has no dropout, so with dropout
+// the textbook formula is used. As on a GPU the mask is not saved: backward draws it again from the
+// seed that forward returned.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -12,7 +12,8 @@
 
 namespace ferry::vgpu {
 
-// Of _scaled_dot_product_X_attention and its backward: arguments from the stack, results to it.
+// These implement _scaled_dot_product_X_attention and its backward. They take the operator's
+// arguments from the stack and leave the results there.
 void efficient_attention(torch::jit::Stack& stack, const at::Generator& generator);
 void efficient_attention_backward(torch::jit::Stack& stack, const at::Generator& generator);
 

@@ -12,13 +12,13 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-// What sums are kept in.
+// Converts half precision to the type in which sums are computed.
 Tensor summed(const Tensor& tensor) {
   const at::ScalarType type = tensor.scalar_type();
   return type == at::kHalf || type == at::kBFloat16 ? tensor.to(at::kFloat) : tensor;
 }
 
-// A number for each channel, beside the input.
+// Shapes a tensor with one number for each channel so that it broadcasts over the input.
 Tensor beside(const Tensor& input, const Tensor& channels) {
   std::vector<std::int64_t> shape(static_cast<std::size_t>(input.dim()), 1);
   shape.at(1) = input.size(1);
@@ -33,12 +33,12 @@ std::vector<std::int64_t> all_but_channels(const Tensor& input) {
 
 Tensor defined(const c10::IValue& value) { return value.toOptional<Tensor>().value_or(Tensor()); }
 
-// running = (1 - momentum) running + momentum now
+// Computes running = (1 - momentum) running + momentum now.
 void move(const Tensor& running, const Tensor& now, double momentum) {
   if (running.defined()) running.mul_(1 - momentum).add_(now.to(running.scalar_type()), momentum);
 }
 
-// input, weight, bias, mean, deviation, epsilon
+// Arguments: input, weight, bias, mean, deviation, epsilon.
 Tensor normed(const Stack& stack) {
   const Tensor input = stack[0].toTensor();
   const Tensor weight = defined(stack[1]);
@@ -59,7 +59,7 @@ void batch_norm_stats(Stack& stack, const at::Generator&) {
 }
 
 void batch_norm_gather_stats(Stack& stack, const at::Generator&) {
-  // input, means, deviations, running mean and variance, momentum, epsilon, counts
+  // Arguments: input, means, deviations, running mean and variance, momentum, epsilon, counts.
   const Tensor means = summed(stack[1].toTensor());
   const Tensor deviations = summed(stack[2].toTensor());
   const double momentum = stack[5].toDouble();
@@ -87,7 +87,8 @@ void batch_norm_elemt_out(Stack& stack, const at::Generator&) {
 }
 
 void batch_norm_backward_reduce(Stack& stack, const at::Generator&) {
-  // gradient, input, mean, deviation, weight; whether the input's, weight's and bias's are wanted
+  // Arguments: gradient, input, mean, deviation, weight, and which gradients are wanted: those of
+  // the input, the weight, the bias.
   const Tensor gradient = summed(stack[0].toTensor());
   const Tensor input = stack[1].toTensor();
   const Tensor mean = stack[2].toTensor();
@@ -105,7 +106,7 @@ void batch_norm_backward_reduce(Stack& stack, const at::Generator&) {
 }
 
 void batch_norm_backward_elemt(Stack& stack, const at::Generator&) {
-  // gradient, input, mean, deviation, weight, both sums, counts
+  // Arguments: gradient, input, mean, deviation, weight, both sums, counts.
   const Tensor gradient = stack[0].toTensor();
   const Tensor input = stack[1].toTensor();
   const Tensor deviation = stack[3].toTensor();

@@ -19,7 +19,7 @@ namespace {
 
 std::function<void()> forget_error_of_program;
 
-// In the place of an operator's CUDA kernel, which it has.
+// Takes the place of the CUDA kernel that an operator has.
 class ExtensionKernel final : public c10::OperatorKernel {
  public:
   explicit ExtensionKernel(const c10::OperatorHandle& handle)
@@ -34,7 +34,7 @@ class ExtensionKernel final : public c10::OperatorKernel {
   }
 
  private:
-  // If not, the arguments are on the stack as before.
+  // Returns whether the operator's own kernel computed. If not, the stack is as before.
   bool own_computes(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
                     torch::jit::Stack* stack) const {
     const auto arguments = torch::jit::last(*stack, operator_.arguments).vec();
@@ -51,7 +51,8 @@ class ExtensionKernel final : public c10::OperatorKernel {
     return false;
   }
 
-  // The kernel that was refused; "" if none was. What it fails by otherwise is its own error.
+  // Returns the name of the compiled kernel that was rejected, or "" if none was. Throws any other
+  // error that the operator's own kernel throws.
   std::string attempt(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack) const {
     const Attempt attempt;
@@ -69,16 +70,16 @@ class ExtensionKernel final : public c10::OperatorKernel {
   std::atomic<bool> is_refused_ = false;
 };
 
-// Those that have no CUDA kernel yet.
+// The operators that have no CUDA kernel yet.
 struct Unmet {
   std::mutex mutex;
   std::vector<c10::OperatorHandle> operators;
   std::atomic<bool> are_new = false;
 };
-// Never destroyed: libraries come and go until the process ends.
+// Never destroyed, because libraries come and go until the process ends.
 Unmet& unmet = *new Unmet;
 
-// Called under the dispatcher's lock.
+// The dispatcher calls it under its own lock.
 class NewOperators final : public c10::OpRegistrationListener {
  public:
   void onOperatorRegistered(const c10::OperatorHandle& op) override {
@@ -112,7 +113,7 @@ void watch_extensions(std::function<void()> forget_error) {
       c10::Dispatcher::singleton().addRegistrationListener(std::make_unique<NewOperators>()));
   static_cast<void>(listening);
   const std::lock_guard lock(unmet.mutex);
-  unmet.operators.clear();  // LibTorch's own, of which the listener is told first
+  unmet.operators.clear();  // LibTorch's own operators, which come first
   unmet.are_new = false;
 }
 

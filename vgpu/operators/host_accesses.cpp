@@ -16,7 +16,7 @@
 namespace ferry::vgpu {
 namespace {
 
-// With a kernel on the CPU that touches no element.
+// These have a kernel on the CPU that touches no element.
 constexpr std::array<std::string_view, 6> kWithoutBytes = {
     "aten::set_",      "aten::resize_",     "aten::is_set_to",
     "aten::is_pinned", "aten::_pin_memory", "aten::record_stream"};
@@ -52,7 +52,7 @@ bool touches_bytes(const c10::OperatorHandle& op, bool cuda) {
   for (const c10::Argument& result : op.schema().returns()) {
     if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return false;  // a view
   }
-  if (name == "aten::copy_") return !cuda;  // with CUDA a copy of the stream's
+  if (name == "aten::copy_") return !cuda;  // with CUDA the stream copies
   return op.hasKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 

@@ -1,15 +1,16 @@
-// What the CPU itself reads and writes of page-locked memory, for the listener: a result that is
-// read before its copy is done, a buffer that is filled again while it is being copied.
+// Reports to the listener what the CPU itself reads and writes of page-locked memory. So the
+// checkers find a result that is read before its copy is done, and a buffer that is filled again
+// while it is being copied.
 //
-// It is seen where a CPU operator of LibTorch's is called with a tensor there, in any thread, and
-// where a CUDA operator takes such a tensor as a number. What is counted is an operator with a
-// kernel of its own; views and what reads no element are not. What reads the bytes without
-// an operator is vgpu/python/ferry_views.py's to tell. All threads count as one.
+// An access is seen when a CPU operator of LibTorch is called with a tensor in page-locked memory,
+// in any thread, and when a CUDA operator takes such a tensor as a number. Only operators with a
+// kernel of their own count; views and operators that read no element do not.
+// vgpu/python/ferry_views.py reports accesses that need no operator. All threads count as one.
 #pragma once
 
 namespace ferry::vgpu {
 
-// From now on, for good. Once a process.
+// Starts the reports, for the rest of the process. Call it once.
 void watch_host_accesses();
 
 }  // namespace ferry::vgpu

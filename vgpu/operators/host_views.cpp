@@ -33,7 +33,7 @@ std::int64_t elements_spanned(const at::Tensor& tensor) {
 }
 
 at::Tensor stand_in(const at::Tensor& tensor, c10::DeviceType type) {
-  // A Meta kernel in Python takes a wrapped number from the CPU alone.
+  // A Meta kernel in Python accepts a wrapped number only if it is on the CPU.
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) type = c10::kCPU;
   const auto options = at::device(type).dtype(tensor.dtype());
   at::Tensor made = type == c10::kCPU

@@ -1,8 +1,9 @@
-// CUDA tensors as CPU tensors on the same bytes, and values with tensors in them.
+// Views of CUDA tensors as CPU tensors on the same bytes, and helpers for values that contain
+// tensors.
 //
-// A view owns nothing: no reference to the device's storage is held, so the allocator reuses a
-// block exactly when it would on a GPU, and whoever reads a view too late reads what is there then.
-// Tensors that share a storage have views that share one.
+// A view owns nothing and holds no reference to the device's storage. So the allocator reuses a
+// block exactly when it would on a GPU, and a view that is read too late shows what is there by
+// then. Tensors that share a storage have views that share one.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +19,7 @@
 
 namespace ferry::vgpu {
 
-// The value with each defined tensor in it replaced.
+// Returns the value with each defined tensor in it replaced.
 template <class Map>
 c10::IValue map_tensors(const c10::IValue& value, Map&& map) {
   const auto mapped = [&](const at::Tensor& tensor) {
@@ -48,13 +49,13 @@ void each_tensor(const c10::IValue& value, Visit&& visit) {
   });
 }
 
-// A tensor of another kind with the same shape, strides, type and bits (conjugate, negative, a
-// wrapped number), and bytes of its own: none on Meta, zeros on the CPU.
+// Returns a tensor of another device type with the same shape, strides, type and bits (conjugate,
+// negative, a wrapped number). It has bytes of its own: none on Meta, zeros on the CPU.
 at::Tensor stand_in(const at::Tensor& tensor, c10::DeviceType type);
 
 class HostViews {
  public:
-  // A CPU tensor is copied.
+  // Returns the view of a CUDA tensor, or a copy of a CPU tensor.
   at::Tensor of(const at::Tensor& tensor);
 
  private:
@@ -62,10 +63,10 @@ class HostViews {
   std::map<const c10::TensorImpl*, at::Tensor> views_;
 };
 
-// From a strided tensor's first element to its last.
+// The number of elements from a strided tensor's first element to its last, including gaps.
 std::int64_t elements_spanned(const at::Tensor& tensor);
 
-// The bytes that a strided CUDA tensor lies in, with what is between its elements.
+// The bytes in which a strided CUDA tensor lies, including gaps between its elements.
 Range bytes_of(const at::Tensor& tensor);
 
 }  // namespace ferry::vgpu

@@ -43,7 +43,7 @@ bool makes_views(const Operator& op) {
   });
 }
 
-// Null: it computes nothing itself.
+// Returns null if the operator computes nothing itself.
 const Operator* find_operator(const c10::OperatorName& name) {
   thread_local std::unordered_map<c10::OperatorName, std::unique_ptr<Operator>> known;
   const auto [found, fresh] = known.try_emplace(name);
@@ -74,7 +74,7 @@ std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& function) 
 void ends(const at::RecordFunction& function, at::ObserverContext* context) {
   if (context == nullptr) return;
   in_operator = false;
-  if (!is_on_cpu(function.outputs())) return;  // made on a device
+  if (!is_on_cpu(function.outputs())) return;  // the result was made on a device
   CallCost& cost = static_cast<Outermost*>(context)->cost;
   cost.add_results(function.outputs());
   compute_on_host(cost.cost());

@@ -1,19 +1,19 @@
-// What the CPU's own operators take of the host's time: an optimizer on the CPU, a model that is
-// made there, a batch that is prepared.
+// Counts the host's time for operators that the CPU computes: an optimizer on the CPU, a model that
+// is made there, a batch that is prepared.
 //
-// An operator costs what its tensors' bytes and its FLOPs take at the card file's rates of a host
-// ([host]). Its call takes no time, nor does what Python does besides. Of operators within one
-// another the outermost counts that has a kernel of its own.
+// An operator takes the time that the bytes of its tensors and its FLOPs need, at the host's rates
+// in the card's file ([host]). The call itself takes no time, nor does anything else that Python
+// does. If operators are nested, the outermost one with a kernel of its own counts.
 //
-// The time is that of the thread that runs the program (vgpu/time/timeline.h): the one that started
-// it, and those of its backward passes. What other threads compute meanwhile (a loader's) is beside
-// it and is not counted: nothing says when the program waits for them. Nor is what runs without an
-// operator, as numpy.
+// Only the program's own threads count (vgpu/time/timeline.h): the one that called count_host_work,
+// and those of its backward passes. What other threads compute meanwhile, such as a data loader's,
+// is not counted, because nothing says when the program waits for them. Work without an operator,
+// such as numpy's, is not counted either.
 #pragma once
 
 namespace ferry::vgpu {
 
-// From now on, for good; the calling thread is the program's. Once a process.
+// Starts counting, for the rest of the process. The calling thread is the program's. Call it once.
 void count_host_work();
 
 }  // namespace ferry::vgpu

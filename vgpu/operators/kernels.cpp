@@ -22,7 +22,7 @@
 namespace ferry::vgpu {
 namespace {
 
-// What computes nothing, or copies by the runtime: LibTorch's own CUDA code runs.
+// These compute nothing, or copy through the runtime, so LibTorch's own CUDA code runs.
 constexpr std::array<std::string_view, 13> kKept = {
     "aten::empty.memory_format", "aten::empty_strided",
     "aten::_local_scalar_dense", "aten::set_",
@@ -32,7 +32,8 @@ constexpr std::array<std::string_view, 13> kKept = {
     "aten::_fused_sdp_choice",   "aten::is_pinned",
     "aten::_pin_memory"};
 
-// Composed of other operators that would reach cuDNN, or a kernel: taken whole.
+// LibTorch makes these of other operators that would reach cuDNN or a kernel, so they are replaced
+// whole.
 constexpr std::array<std::string_view, 3> kWhole = {"aten::convolution", "aten::copy_",
                                                     "aten::cudnn_is_acceptable"};
 
@@ -46,7 +47,8 @@ bool contains(const auto& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What a GPU needs no kernel for: equal bytes in a row, or another device on one side.
+// Returns whether a GPU needs no kernel for this copy: one side is not on a GPU, or both are
+// contiguous with the same shape, type and bits.
 bool is_plain_copy(const at::Tensor& to, const at::Tensor& from) {
   if (!to.is_cuda() || !from.is_cuda()) return true;
   const bool rows = to.is_contiguous() && from.is_contiguous() && to.sizes() == from.sizes();
@@ -54,7 +56,7 @@ bool is_plain_copy(const at::Tensor& to, const at::Tensor& from) {
          to.is_neg() == from.is_neg();
 }
 
-// Whether LibTorch's own copied. Between devices the bytes of a row alone can cross.
+// Returns whether LibTorch's own code made the copy. Only contiguous bytes cross between devices.
 bool copied(torch::jit::Stack* stack) {
   at::Tensor to = torch::jit::peek(*stack, 0, 3).toTensor();
   const at::Tensor from = torch::jit::peek(*stack, 1, 3).toTensor();
@@ -77,7 +79,7 @@ bool copied(torch::jit::Stack* stack) {
   return true;
 }
 
-// Made of calls to the process group.
+// These are made of calls to the process group.
 bool is_composed(const std::string& name) { return name.starts_with("c10d::"); }
 
 void install(Installed& installed) {
@@ -93,7 +95,7 @@ void install(Installed& installed) {
     }
     const bool computes = Operator(*op).can_compute();
     ++(computes ? installed.computed : installed.refused);
-    // What the dispatcher says of it, to whoever asks (torch._C._dispatch_dump).
+    // The text is what torch._C._dispatch_dump shows for the operator.
     replace_kernel(*op, torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(*op))
                             .debug(computes ? "computed by Ferry" : "refused by Ferry"));
   }
@@ -103,7 +105,8 @@ void install(Installed& installed) {
 
 void Kernel::operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const AtPlace at_place;
-  // No NotImplementedError, which libraries take for another operator's, or for a hint to go on.
+  // It must not be a NotImplementedError: libraries take that for another operator's error, or as a
+  // hint to try something else.
   TORCH_CHECK(operator_.can_compute(), "the virtual GPU does not compute ", operator_.name);
   meet_extensions();
   if (operator_.name == "aten::copy_" && copied(stack)) return;

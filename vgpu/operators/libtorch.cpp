@@ -17,7 +17,7 @@
 namespace ferry::vgpu {
 namespace {
 
-constexpr int kNoPciDomain = 0xfe66;  // as in vgpu/runtime/device_entries.cpp
+constexpr int kNoPciDomain = 0xfe66;  // the same as in vgpu/runtime/device_entries.cpp
 
 void note(const c10::cuda::CUDACachingAllocator::TraceEntry& entry) {
   using Action = c10::cuda::CUDACachingAllocator::TraceEntry::Action;
@@ -43,15 +43,15 @@ void start_libtorch() {
   cudaDeviceProp properties{};
   if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess ||
       properties.pciDomainID != kNoPciDomain) {
-    std::fprintf(stderr, "this runs on the virtual CUDA runtime, and another one was loaded\n");
+    std::fprintf(stderr, "expected Ferry's virtual CUDA runtime, but another one was loaded\n");
     std::exit(1);
   }
   at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
   tell_pinned_blocks();
-  // c10::Event, by which autograd orders streams: its code lies beside the allocator's.
+  // Autograd orders streams with c10::Event, whose code is in the same library as the allocator's.
   learn_recorder(
       [] { c10::Event(c10::DeviceType::CUDA).record(c10::cuda::getDefaultCUDAStream().unwrap()); });
-  // The runtime's own allocator says itself what it gives out.
+  // This allocator is part of the runtime, which reports its blocks itself.
   if (c10::cuda::CUDACachingAllocator::name() == "cudaMallocAsync") return;
   c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(note);
 }

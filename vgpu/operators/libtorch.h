@@ -1,14 +1,14 @@
-// LibTorch's CUDA on the virtual GPU, begun: what its caching allocator gives out and takes back
-// goes to the runtime's listener.
+// Starts LibTorch's CUDA on the virtual GPU, and reports to the runtime's listener which blocks
+// LibTorch's caching allocators give out and take back.
 #pragma once
 
 namespace ferry::vgpu {
 
-// Initialises CUDA. Ends the process with a message where LibTorch runs on another runtime.
+// Initialises CUDA. If LibTorch runs on another CUDA runtime, ends the process with a message.
 void start_libtorch();
 
-// The peak of what LibTorch's caching allocator gave out of this device's memory; since the program
-// last reset it.
+// The peak of the bytes that LibTorch's caching allocator gave out on this device, since the
+// program last reset that peak.
 std::int64_t allocated_bytes_peak(int device);
 
 }  // namespace ferry::vgpu

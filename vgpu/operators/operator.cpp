@@ -11,9 +11,9 @@
 namespace ferry::vgpu {
 namespace {
 
-// PyTorch does not tag it so.
+// The shapes of its results depend on data, but PyTorch does not tag it so.
 constexpr std::string_view kByData = "aten::_unique";
-// The CPU's kernels return other shapes than Meta says, and read them again in backward.
+// The CPU's kernels of these return other shapes than Meta's, and read the results in backward.
 constexpr std::array<std::string_view, 2> kShapesOfCpu = {"aten::_embedding_bag",
                                                           "aten::_embedding_bag_forward_only"};
 
@@ -46,13 +46,15 @@ Operator::Operator(const c10::OperatorHandle& handle) : op(handle) {
       if (alias != nullptr && *alias == *result.alias_info()) same = i;
     }
     returned_as.push_back(same);
-    // A number is for the host; that of a way is of the arguments' shapes.
+    // A number as a result is for the host, except a way's, which follows from the arguments'
+    // shapes.
     const bool tensors = has_tensors(result.type());
     makes_tensors = makes_tensors || (!same && (tensors || way != nullptr));
     by_data = by_data || (!same && !tensors && way == nullptr);
   }
   by_data = by_data || op.hasTag(at::Tag::data_dependent_output) || name == kByData;
-  // Nobody knows what an extension's is, and it may be in Python, which a queue must not call.
+  // The results of an extension's operator may depend on data, and its kernel may be in Python,
+  // which queued work must not call.
   by_data = by_data || !name.starts_with("aten::");
   may_be_by_data = op.hasTag(at::Tag::dynamic_output_shape);
   const bool as_cpu =
@@ -64,7 +66,7 @@ Operator::Operator(const c10::OperatorHandle& handle) : op(handle) {
 bool Operator::can_compute() const {
   if (way != nullptr) return true;
   if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) return false;
-  // It would draw from the CPU's own generator.
+  // Otherwise it would draw from the CPU's own generator.
   return draws || !op.hasTag(at::Tag::nondeterministic_seeded);
 }
 

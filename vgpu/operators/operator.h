@@ -1,4 +1,5 @@
-// One operator of LibTorch's on the virtual GPU: what its schema says, and the boxed kernel.
+// One of LibTorch's operators on the virtual GPU: what its schema says, and the boxed kernel that
+// takes the place of its CUDA kernel. kernels.h explains how an operator runs.
 #pragma once
 
 #include <ATen/core/boxing/OperatorKernel.h>
@@ -21,12 +22,12 @@ struct Operator {
   std::string name;   // "aten::mm.out"
   std::string label;  // "aten.mm"
   std::size_t arguments = 0;
-  std::vector<bool> writes;                             // by argument
-  std::vector<bool> outs;                               // by argument: may be resized
-  std::vector<std::optional<std::size_t>> returned_as;  // by result: the argument that it is
-  bool makes_tensors = false;                           // a result is new: a tensor, a way's number
+  std::vector<bool> writes;                             // for each argument
+  std::vector<bool> outs;                               // for each argument: may be resized
+  std::vector<std::optional<std::size_t>> returned_as;  // for each result: the argument that it is
+  bool makes_tensors = false;                           // has new results: tensors, a way's number
   bool by_data = false;                                 // shapes or results depend on values
-  bool may_be_by_data = false;                          // shapes do, for some arguments
+  bool may_be_by_data = false;                          // the shapes do, for some arguments
   bool draws = false;
   bool overwrites = false;  // does not read what it writes in place
   bool has_meta = false;
@@ -44,7 +45,7 @@ class Kernel final : public c10::OperatorKernel {
   const Operator operator_;
 };
 
-// Queues the operator's CPU kernel on the current stream of the device where its tensors are.
+// Queues the operator's CPU kernel on the current stream of the device that has its tensors.
 void run_queued(const Operator& op, torch::jit::Stack* stack);
 
 }  // namespace ferry::vgpu

@@ -22,7 +22,8 @@ std::pair<Tensor, Tensor> of_one_type(const Tensor& one, const Tensor& other) {
   return {one.to(type), other.to(type)};
 }
 
-// Column by column, as everybody writes it down first.
+// The textbook LU factorisation without pivoting, column by column. Returns both factors in one
+// matrix, the trivial pivots, and for each matrix the number of its first zero pivot or 0.
 std::tuple<Tensor, Tensor, Tensor> factored(const Tensor& matrix) {
   Tensor both = matrix.clone();
   const std::int64_t rows = matrix.size(-2);
@@ -47,7 +48,7 @@ std::tuple<Tensor, Tensor, Tensor> factored(const Tensor& matrix) {
   return {both, pivots, info};
 }
 
-// In place of statistics that the CPU does not return: those that were given.
+// Returns the given statistics, because the CPU returns none outside training.
 void return_statistics(Stack& stack, const Tensor& mean, const Tensor& variance, double epsilon) {
   stack[1] = mean.clone();
   stack[2] = variance.add(epsilon).rsqrt();
@@ -110,7 +111,7 @@ void grid_sampler_backward(Stack& stack, const at::Generator&) {
 }
 
 void batch_norm(Stack& stack, const at::Generator&) {
-  // input, weight, bias, running mean and variance, whether to train, momentum, epsilon
+  // Arguments: input, weight, bias, running mean and variance, whether to train, momentum, epsilon.
   const bool train = stack[5].toBool();
   const Stack given = stack;
   auto [output, mean, deviation] = at::native_batch_norm(

@@ -21,7 +21,7 @@ class ToldHostAllocator final : public at::HostAllocator {
  public:
   explicit ToldHostAllocator(at::HostAllocator& own) : own_(own) {}
 
-  // What deletes a DataPtr knows no allocator.
+  // The deleter of a DataPtr gets no allocator, so the allocator must be found here.
   static ToldHostAllocator*& instead() {
     static ToldHostAllocator* told = nullptr;
     return told;
@@ -32,7 +32,7 @@ class ToldHostAllocator final : public at::HostAllocator {
       const InPinnedAllocator inside;
       return own_.allocate(bytes);
     }();
-    if (data.get() == nullptr) return data;  // of no bytes
+    if (data.get() == nullptr) return data;  // no bytes were requested
     {
       const std::lock_guard lock(mutex_);
       blocks_[data.get_context()] = {data.get(), bytes, data.get_deleter()};
@@ -70,14 +70,14 @@ class ToldHostAllocator final : public at::HostAllocator {
 
   at::HostAllocator& own_;
   std::mutex mutex_;
-  std::unordered_map<const void*, PinnedBlock> blocks_;  // by the context of their DataPtr
+  std::unordered_map<const void*, PinnedBlock> blocks_;  // keyed by the DataPtr's context
 };
 
 }  // namespace
 
 void tell_pinned_blocks() {
   if (ToldHostAllocator::instead() != nullptr) return;
-  // Never destroyed: tensors are freed until the process ends.
+  // Never destroyed, because tensors are freed until the process ends.
   ToldHostAllocator::instead() = new ToldHostAllocator(*at::getHostAllocator(at::kCUDA));
   at::setHostAllocator(at::kCUDA, ToldHostAllocator::instead(), 1);
 }

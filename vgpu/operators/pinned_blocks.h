@@ -1,14 +1,14 @@
-// LibTorch's caching allocator of page-locked memory has no trace: one is put before it that says
-// which block it gives out and which it takes back (control.h, note_pinned_block), and leaves all
-// else to it.
+// Reports the blocks of LibTorch's caching allocator of page-locked memory. That allocator has no
+// trace, so a wrapper takes its place. The wrapper reports which block is given out and which is
+// taken back (control.h, note_pinned_block), and leaves everything else to the allocator.
 //
-// Source of what it stands before: at::HostAllocator of ATen/core/CachingHostAllocator.h. Pools for
-// CUDA graphs are refused, as graphs are.
+// It wraps at::HostAllocator of ATen/core/CachingHostAllocator.h. It rejects pools for CUDA graphs,
+// because graphs are not supported.
 #pragma once
 
 namespace ferry::vgpu {
 
-// Once, before page-locked memory is asked for.
+// Call it once, before page-locked memory is requested.
 void tell_pinned_blocks();
 
 }  // namespace ferry::vgpu

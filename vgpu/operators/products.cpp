@@ -10,7 +10,7 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-// As CUDA's kernels refuse it.
+// Checks the type of the result with the error of CUDA's kernels.
 at::ScalarType result_type(const Stack& stack, std::size_t tensors) {
   const at::ScalarType from = stack[tensors - 1].toTensor().scalar_type();
   const at::ScalarType to = stack[tensors].toScalarType();
@@ -20,7 +20,7 @@ at::ScalarType result_type(const Stack& stack, std::size_t tensors) {
   return to;
 }
 
-// Half precision is exact in single, and so are the products of two.
+// Half precision converts exactly to single, and products of two such numbers are exact.
 template <class Product>
 Tensor product(const Stack& stack, Product product) {
   const at::ScalarType type = result_type(stack, 2);

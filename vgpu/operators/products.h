@@ -1,4 +1,6 @@
-// Products of half precision whose results are single, which CUDA alone has: of CPU tensors.
+// Matrix products of half-precision tensors with results in single precision, on CPU tensors.
+// LibTorch has them for CUDA only. Each function takes its arguments from the stack and leaves the
+// result there.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -6,8 +8,8 @@
 
 namespace ferry::vgpu {
 
-// With the type of the result behind the tensors, as in aten::mm.dtype; the second of each pair
-// writes to the tensor that is last, as in aten::mm.dtype_out.
+// The type of the result follows the tensors, as in aten::mm.dtype. The second function of each
+// pair writes to its last argument, as in aten::mm.dtype_out.
 void mm_to(torch::jit::Stack& stack, const at::Generator&);
 void mm_to_out(torch::jit::Stack& stack, const at::Generator&);
 void bmm_to(torch::jit::Stack& stack, const at::Generator&);

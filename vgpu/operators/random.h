@@ -1,4 +1,5 @@
-// Random numbers: of a CUDA generator's state, drawn by a CPU generator.
+// Random numbers on the virtual GPU. A CPU generator draws them, from the state of a CUDA
+// generator. They are replayable, but not a GPU's numbers.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -8,8 +9,8 @@
 
 namespace ferry::vgpu {
 
-// A CPU generator for one operator, seeded from the CUDA generator's seed and offset, which then
-// advances. None given: the device's default generator.
+// Returns a CPU generator for one operator, seeded from the CUDA generator's seed and offset. The
+// offset then advances. If no generator is given, the device's default one is used.
 at::Generator draw(const std::optional<at::Generator>& given, c10::DeviceIndex device);
 
 }  // namespace ferry::vgpu

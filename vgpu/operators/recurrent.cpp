@@ -13,7 +13,7 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-constexpr std::int64_t kGates = 1;  // the dimension that has them one behind the other
+constexpr std::int64_t kGates = 1;  // the dimension along which gates are concatenated
 
 Tensor with_bias(const Tensor& gates, const c10::IValue& bias) {
   const auto given = bias.toOptional<Tensor>();
@@ -21,8 +21,8 @@ Tensor with_bias(const Tensor& gates, const c10::IValue& bias) {
 }
 
 std::vector<Tensor> parts(const Tensor& gates, std::int64_t count) {
-  TORCH_CHECK(gates.dim() == 2 && gates.size(kGates) % count == 0, "gates of another shape, ",
-              gates.sizes(), ": not ", count, " side by side");
+  TORCH_CHECK(gates.dim() == 2 && gates.size(kGates) % count == 0, "expected ", count,
+              " gates side by side, got shape ", gates.sizes());
   return gates.chunk(count, kGates);
 }
 
@@ -38,7 +38,7 @@ Tensor of_bias(const Tensor& gates, bool wanted) {
 }  // namespace
 
 void lstm_cell(Stack& stack, const at::Generator&) {
-  // gates of the input, gates of the state, cx, two biases
+  // Arguments: gates of the input, gates of the state, cx, two biases.
   const Tensor cx = stack[2].toTensor();
   const Tensor sum =
       with_bias(stack[0].toTensor(), stack[3]) + with_bias(stack[1].toTensor(), stack[4]);
@@ -52,7 +52,7 @@ void lstm_cell(Stack& stack, const at::Generator&) {
 }
 
 void lstm_cell_backward(Stack& stack, const at::Generator&) {
-  // gradients of hy and cy, cx, cy, the gates, whether there is a bias
+  // Arguments: gradients of hy and cy, cx, cy, the gates, whether there is a bias.
   const Tensor cx = stack[2].toTensor();
   const Tensor cy = stack[3].toTensor();
   const std::vector<Tensor> gates = parts(stack[4].toTensor(), 4);
@@ -68,7 +68,7 @@ void lstm_cell_backward(Stack& stack, const at::Generator&) {
 }
 
 void gru_cell(Stack& stack, const at::Generator&) {
-  // gates of the input, gates of the state, hx, two biases
+  // Arguments: gates of the input, gates of the state, hx, two biases.
   const Tensor hx = stack[2].toTensor();
   const std::vector<Tensor> input = parts(with_bias(stack[0].toTensor(), stack[3]), 3);
   const std::vector<Tensor> state = parts(with_bias(stack[1].toTensor(), stack[4]), 3);
@@ -79,7 +79,7 @@ void gru_cell(Stack& stack, const at::Generator&) {
 }
 
 void gru_cell_backward(Stack& stack, const at::Generator&) {
-  // gradient of hy, what forward kept, whether there is a bias
+  // Arguments: gradient of hy, what forward saved, whether there is a bias.
   const Tensor of_hy = stack[0].toTensor();
   const std::vector<Tensor> kept = parts(stack[1].toTensor(), 5);
   const Tensor &reset = kept[0], &update = kept[1], &fresh = kept[2], &hx = kept[3];

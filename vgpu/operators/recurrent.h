@@ -1,9 +1,9 @@
-// The cells of recurrent networks as a GPU computes them without cuDNN, of CPU tensors: one
-// operator for what follows the two products, with the activated gates as what backward needs.
-// (ATen/native/cuda/RNN.cu)
+// The cells of recurrent networks as a GPU computes them without cuDNN (ATen/native/cuda/RNN.cu),
+// on CPU tensors. One operator does everything after the two matrix products. It returns the
+// activated gates, which backward needs.
 //
-// cuDNN's own recurrent networks are not here: LibTorch is told that cuDNN is not acceptable for
-// them, as where a user switches it off.
+// cuDNN's own recurrent networks are not supported. LibTorch gets the answer that cuDNN is not
+// acceptable for them, as if the user had switched it off.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -11,7 +11,7 @@
 
 namespace ferry::vgpu {
 
-// Arguments from the stack, results to it.
+// They take their arguments from the stack and leave the results there.
 void lstm_cell(torch::jit::Stack& stack, const at::Generator&);
 void lstm_cell_backward(torch::jit::Stack& stack, const at::Generator&);
 void gru_cell(torch::jit::Stack& stack, const at::Generator&);

@@ -14,7 +14,8 @@ class Quiet final : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-// Each namespace has a library of its own. Never destroyed: operators run to the end.
+// Each namespace has a library of its own. Never destroyed, because operators run until the process
+// ends.
 torch::Library& library_of(const std::string& space) {
   static auto* const all = new std::map<std::string, torch::Library*>;
   torch::Library*& library = (*all)[space];

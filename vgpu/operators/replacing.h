@@ -1,4 +1,5 @@
-// A kernel in the place of an operator's CUDA kernel, for as long as the process lasts.
+// Replaces the CUDA kernel of an operator, for the rest of the process. kernels.cpp does so for
+// LibTorch's own operators, extensions.cpp for those that are registered later.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -6,7 +7,7 @@
 
 namespace ferry::vgpu {
 
-// Not while another thread runs the operator. LibTorch's warning is not shown.
+// No other thread may run the operator meanwhile. LibTorch's warning is not shown.
 void replace_kernel(const c10::OperatorHandle& op, torch::CppFunction kernel);
 
 }  // namespace ferry::vgpu

@@ -1,4 +1,6 @@
-// How an operator is run: shapes, results, and the closure that computes.
+// Runs an operator on the virtual GPU: finds the shapes of its results, allocates the results, and
+// queues a closure that computes them on the current stream. If the results depend on values, the
+// host waits and computes them at once instead.
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/record_function.h>
@@ -27,7 +29,8 @@ namespace {
 
 using c10::IValue;
 
-// As inside a kernel, whichever thread it runs on: no autograd, no autocast, nobody who listens.
+// The state that a kernel has, on whichever thread it runs: no autograd, no autocast, no
+// RecordFunction callbacks.
 struct InKernel {
   c10::impl::ForceDispatchKeyGuard keys{
       c10::default_included_set - c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView),
@@ -56,11 +59,11 @@ std::optional<c10::Device> device_of(const Values& arguments) {
   return device;
 }
 
-// What is queued: owns CPU tensors alone, most of them views of the device's bytes.
+// The closure that is queued. It owns only CPU tensors, most of them views of the device's bytes.
 struct Body {
   const Operator* op;
   Values arguments;
-  std::vector<at::Tensor> into;  // for each new tensor of the results
+  std::vector<at::Tensor> into;  // a target for each new tensor of the results
   at::Generator generator;
 
   void operator()() const {
@@ -77,15 +80,16 @@ struct Body {
       if (op->returned_as[i]) continue;
       each_tensor(results[i], [&](const at::Tensor& result) {
         const at::Tensor& target = into[filled++];
-        TORCH_CHECK(target.sizes() == result.sizes(), op->name, " gives another shape, ",
-                    result.sizes(), ", than was foreseen, ", target.sizes());
+        TORCH_CHECK(target.sizes() == result.sizes(), "returned shape ", result.sizes(),
+                    ", expected ", target.sizes());
         target.copy_(result);
       });
     }
   }
 };
 
-// To its end. An error of earlier work is not told there, but by the next call.
+// Selects the device for this scope. The destructor swallows earlier CUDA errors; the next call
+// reports them.
 class OnDevice {
  public:
   explicit OnDevice(c10::Device device) : before_(c10::cuda::current_device()) {
@@ -166,7 +170,7 @@ class ComputedCall {
     return {&op_, on_device(op_, std::move(host), c10::kCPU), {}, generator_};
   }
 
-  // In the order in which CUDA's code makes them.
+  // Allocates the results in the order in which CUDA's code allocates them.
   void make_results(const Values& like, Body& body, Values& results) {
     const std::size_t count = op_.returned_as.size();
     const bool last_first = makes_last_result_first(op_.label);
@@ -180,7 +184,7 @@ class ComputedCall {
     for (const auto& each : into) body.into.insert(body.into.end(), each.begin(), each.end());
   }
 
-  // A new tensor for each that the result is to have.
+  // Allocates a new tensor for each tensor that the result must have.
   IValue allocate(const IValue& result, std::vector<at::Tensor>& into) {
     return map_tensors(result, [&](const at::Tensor& like) {
       check_strided(like);
@@ -199,7 +203,8 @@ class ComputedCall {
                  cost_of(op_, arguments_, results), op_.overwrites);
   }
 
-  // What comes out depends on values: the host waits for them, as it does for a GPU.
+  // The results depend on values: the host waits for the values, as it does for a GPU, and
+  // computes.
   Values at_once() {
     stream_.synchronize();
     vgpu::run_everything();
@@ -230,7 +235,7 @@ class ComputedCall {
     launch(compute, results);
     return results;
   }
-  // Views of what is written, after it was resized.
+  // Returns views of the out arguments, which were resized before.
   std::vector<at::Tensor> outs_of() {
     std::vector<at::Tensor> outs;
     HostViews resized;

@@ -41,7 +41,7 @@ std::shared_ptr<const Shapes> shapes_by(c10::DeviceType type, const Operator& op
     if (!meta) throw;
     return nullptr;
   } catch (const std::exception&) {
-    // Of a Meta kernel in Python, an error of its own kind; or of a way that reads a value.
+    // A Meta kernel in Python throws an error of its own kind; so may a way that reads a value.
     if (!meta || !(op.may_be_by_data || op.way != nullptr)) throw;
     return nullptr;
   }
@@ -71,13 +71,13 @@ bool is_strided(const Shapes& shapes) {
   return all;
 }
 
-// A CPU kernel's have some.
+// Drops the bytes: what a CPU kernel returned has some.
 Shapes without_bytes(const Shapes& shapes) {
   const auto bare = [](const at::Tensor& tensor) { return stand_in(tensor, c10::kMeta); };
   return {mapped(shapes.arguments, bare), mapped(shapes.results, bare)};
 }
 
-// Of all operators. Begun anew where shapes never repeat.
+// The shapes that are known, for all operators. Emptied when full, in case shapes never repeat.
 class KnownShapes {
  public:
   std::shared_ptr<const Shapes> find(const std::string& key) {
@@ -97,7 +97,7 @@ class KnownShapes {
   std::unordered_map<std::string, std::shared_ptr<const Shapes>> shapes_;
 };
 
-// Never destroyed: operators run to the end.
+// Never destroyed, because operators run until the process ends.
 KnownShapes& known_shapes() {
   static auto* const all = new KnownShapes;
   return *all;

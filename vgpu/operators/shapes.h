@@ -1,8 +1,8 @@
-// What an operator's results will be in shape, before it has run.
+// Finds the shapes of an operator's results before the operator has run.
 //
-// Its Meta kernel says so, or, where there is none, its CPU kernel on zeros of those shapes. Most
-// of PyTorch's Meta kernels are in Python, which takes longer than many a CPU kernel. So what one
-// said is kept: for arguments that are alike in all but their values it says the same again.
+// Its Meta kernel says the shapes or, if there is none, its CPU kernel on zeros of the arguments'
+// shapes. Most of PyTorch's Meta kernels are in Python and take longer than many CPU kernels. So
+// the answers are cached: for arguments that differ only in their values the shapes are the same.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -18,20 +18,20 @@ namespace ferry::vgpu {
 
 using Values = std::vector<c10::IValue>;
 
-// Stand-ins that nobody writes to: of the arguments as the operator leaves them, and its results.
+// Stand-ins that nobody writes to: the arguments as the operator leaves them, and its results.
 struct Shapes {
   Values arguments;
   Values results;
 };
 
-// None: they depend on values, or nobody needs them. Throws what the operator says of arguments
-// that cannot be. Any thread.
+// Returns null if the shapes depend on values or nobody needs them. If the arguments are invalid,
+// throws the operator's own error. Any thread may call it.
 std::shared_ptr<const Shapes> find_shapes(const Operator& op, const Values& arguments);
 
-// The arguments, with those that name a device naming that one, and none that draws or pins.
+// Returns the arguments with `type` in place of every device, without generators, and not pinned.
 Values on_device(const Operator& op, Values arguments, c10::DeviceType type);
 
-// Results of the operator for arguments of the CPU, or of Meta.
+// Runs the operator on arguments of the CPU or of Meta, and returns its results.
 Values call(const Operator& op, Values arguments, c10::DispatchKey key,
             const at::Generator& generator);
 

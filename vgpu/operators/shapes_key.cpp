@@ -10,7 +10,8 @@
 namespace ferry::vgpu {
 namespace {
 
-// Each value behind a letter that says what it is; what has a length has it before it.
+// Builds the key. Each value follows a letter that says its kind; a length comes before what has
+// one.
 class ShapesKey {
  public:
   template <class Number>
@@ -33,7 +34,7 @@ class ShapesKey {
     append(tensor.strides());
   }
 
-  // Whether it is of a kind that is known.
+  // Returns false if the value is of an unknown kind.
   bool put(const c10::IValue& value) {
     if (value.isTensor()) {
       put(value.toTensor());
@@ -48,7 +49,7 @@ class ShapesKey {
     } else if (value.isComplexDouble()) {
       put('c', value.toComplexDouble());
     } else if (value.isDevice() || value.isGenerator()) {
-      bytes_.push_back('v');  // all of them are stood in for by one
+      bytes_.push_back('v');  // all of them get the same stand-in
     } else if (value.isString()) {
       const std::string& text = value.toStringRef();
       put('s', text.size());

@@ -1,4 +1,5 @@
-// What the shapes of an operator's results follow from, as bytes: equal bytes, equal shapes.
+// A key for the cache of shapes (shapes.cpp). It has all that the shapes of an operator's results
+// depend on, as bytes: if two calls have equal keys, their results have equal shapes.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -11,7 +12,7 @@
 
 namespace ferry::vgpu {
 
-// None: an argument is of a kind that is not known here.
+// Returns nullopt if an argument is of a kind that is not known here.
 std::optional<std::string> shapes_key(const Operator& op,
                                       const std::vector<c10::IValue>& arguments);
 

@@ -22,8 +22,9 @@ namespace {
 using c10::DispatchKey;
 using c10::IValue;
 
-// As native_functions.yaml of PyTorch 2.11 has them: another function for CUDA than for the CPU, or
-// one that calls such a kernel (masks).
+// Operators of sparse tensors that need a CUDA kernel. According to native_functions.yaml of
+// PyTorch 2.11, they call another function for CUDA than for the CPU, or one that calls such a
+// kernel (masks).
 constexpr std::array<std::string_view, 20> kCoo = {"aten::_coalesce",
                                                    "aten::_sparse_log_softmax",
                                                    "aten::_sparse_log_softmax_backward_data",
@@ -57,7 +58,7 @@ constexpr std::array<std::string_view, 7> kComposed = {
     "aten::_to_sparse_bsr", "aten::_to_sparse_csc",        "aten::_to_sparse_csr",
     "aten::sparse_mask"};
 
-// The dispatcher's kernel of an operator that computes on the host.
+// The kernel for an operator that computes on the host.
 class HostKernel final : public c10::OperatorKernel {
  public:
   explicit HostKernel(const c10::OperatorHandle& handle) : operator_(handle) {}
@@ -107,7 +108,7 @@ class HostKernel final : public c10::OperatorKernel {
 };
 
 void install(DispatchKey key, std::span<const std::string_view> names, Installed& installed) {
-  // Never destroyed: operators run until the process ends.
+  // Never destroyed, because operators run until the process ends.
   auto* const library = new torch::Library(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
   for (const std::string_view name : names) {
     const std::size_t dot = name.find('.');

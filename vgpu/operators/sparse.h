@@ -1,7 +1,9 @@
-// Sparse tensors on the virtual GPU. Most of their operators LibTorch composes of dense ones, which
-// run as any. Those that have a kernel of CUDA's own compute on the host: the values are copied
-// there and back by the runtime, so the host waits for them, as it does for a GPU in most of these
-// (it asks how many elements there are).
+// Operators of sparse tensors on the virtual GPU.
+//
+// LibTorch makes most of them of dense operators, which run like any other. Those that have a CUDA
+// kernel of their own compute on the host. The runtime copies their values there and back, so the
+// host waits for them. On a GPU the host waits in most of them too, to learn how many elements
+// there are.
 #pragma once
 
 #include <string>
@@ -10,10 +12,11 @@
 
 namespace ferry::vgpu {
 
-// Whether LibTorch composes it for CUDA, and it makes sparse tensors of dense ones.
+// Returns whether LibTorch makes this operator of others on CUDA, and whether it turns dense
+// tensors into sparse ones: both must be so.
 bool makes_sparse(const std::string& name);
 
-// Puts kernels in the place of CUDA's own for sparse tensors. Once a process, for good.
+// Replaces CUDA's own kernels for sparse tensors. Call it once a process; it stays in force.
 void install_sparse_kernels(Installed& installed);
 
 }  // namespace ferry::vgpu

@@ -15,7 +15,7 @@
 namespace ferry::vgpu {
 namespace {
 
-// What the formulas look at. A dtype that a program cannot have is as wide as its elements.
+// Returns what the formulas need. A dtype that a program cannot have becomes one of 4 or 8 bytes.
 Layout dense_layout(const at::Tensor& tensor) {
   Layout layout;
   layout.dtype = real::to_dtype(tensor.scalar_type())

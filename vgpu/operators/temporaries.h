@@ -1,6 +1,8 @@
-// What CUDA's own kernels take of LibTorch's caching allocator while they run, and give back.
+// The memory that CUDA's own kernels take from LibTorch's caching allocator while they run, and
+// give back afterwards. The CPU's kernels do not need it; it is allocated so that peaks are as on a
+// GPU.
 //
-// The sizes are those of scenarios/cuda_memory.h.
+// scenarios/cuda_memory.h has the sizes.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -12,16 +14,17 @@
 
 namespace ferry::vgpu {
 
-// Each piece's bytes as it is taken, and -k where the k-th of them is given back, for the operator
-// `name` ("aten.sum").
+// Returns the steps for the operator `name` ("aten.sum"), in order: the size of a piece in bytes
+// when it is taken, and -k when the k-th piece is given back.
 std::vector<std::int64_t> temporaries(const std::string& name,
                                       const std::vector<c10::IValue>& arguments,
                                       const std::vector<c10::IValue>& results);
 
-// Takes them, and gives them back with this object: once the operator is in the stream.
+// Takes this memory, and gives back what is left of it when the object dies. By then the operator
+// must be in the stream.
 class Temporaries {
  public:
-  // Throws LibTorch's own error where there is no memory left.
+  // Throws LibTorch's own error if there is no memory left.
   Temporaries(const std::vector<std::int64_t>& steps, const c10::cuda::CUDAStream& stream);
   ~Temporaries();
   Temporaries(const Temporaries&) = delete;

@@ -20,12 +20,12 @@ namespace {
 
 using torch::jit::Stack;
 
-// What its first argument was does not matter to them.
+// Their result does not depend on the first argument's values.
 constexpr std::array<std::string_view, 10> kFill = {
     "aten::normal_",      "aten::uniform_",    "aten::exponential_",     "aten::log_normal_",
     "aten::cauchy_",      "aten::geometric_",  "aten::bernoulli_.float", "aten::zero_",
     "aten::fill_.Scalar", "aten::fill_.Tensor"};
-// They make their first argument of itself.
+// These change their first argument in place, from its own values.
 constexpr std::array<std::string_view, 8> kChange = {
     "aten::mul_.Tensor", "aten::add_.Tensor", "aten::sub_.Tensor", "aten::div_.Tensor",
     "aten::clamp_",      "aten::clamp_min_",  "aten::clamp_max_",  "aten::erfinv_"};
@@ -49,7 +49,7 @@ bool nothing_to_copy(const at::Tensor& to, const at::Tensor& from) {
   return true;
 }
 
-// In the place of a CPU kernel that returns its first argument.
+// Takes the place of a CPU kernel that returns its first argument.
 class Sparing final : public c10::OperatorKernel {
  public:
   using Spares = bool (*)(const Stack& stack, std::size_t arguments);
@@ -101,7 +101,7 @@ bool has_unfilled(c10::ArrayRef<const c10::IValue> values) {
 
 struct OfUnfilled final : at::ObserverContext {};
 
-// Whatever reads an unfilled tensor, its results depend on it.
+// If an operator reads an unfilled tensor, its results depend on it.
 std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& function) {
   if (unfilled().empty() || !has_unfilled(function.inputs())) return nullptr;
   return std::make_unique<OfUnfilled>();

@@ -1,22 +1,23 @@
-// Large CPU tensors that nobody fills where few values are computed (`ferry run --no-values`): a
-// model that a script makes on the CPU, before it moves it to the device. Their memory is allocated
-// and never touched.
+// Large CPU tensors that are not filled if few values are computed (`ferry run --no-values`): a
+// model that a script makes on the CPU, for example, before it moves it to the device. Their memory
+// is allocated and never touched.
 //
-// What draws or sets more than kFewBytes of floating point does nothing, nor does what changes such
-// a tensor in place, or copies one. Integers are filled: they are positions and masks. What any
-// other operator makes of an unfilled tensor is computed of whatever is there, and counts as
-// unfilled too. To read a number of it is refused, as it is of the device's tensors. Not refused is
-// what is read without an operator (numpy, tolist), or written to a file.
+// An operator that draws or sets more than kFewBytes of floating point does nothing. So does one
+// that changes such a tensor in place or copies it. Integers are filled, because they are positions
+// and masks. Any other operator on an unfilled tensor computes from whatever is in memory, and its
+// results count as unfilled too. Reading a number from an unfilled tensor is an error, as it is for
+// tensors on the device. Reading without an operator (numpy, tolist) and writing to a file are not
+// detected.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace ferry::vgpu {
 
-// Of its storage. Any thread.
+// Returns whether the tensor's storage is unfilled. Any thread may call it.
 bool is_unfilled(const at::Tensor& tensor);
 
-// From now on, for good; not where all values are computed. Once a process.
+// Starts this for the rest of the process. Call it once, and not if all values are computed.
 void leave_unfilled();
 
 }  // namespace ferry::vgpu

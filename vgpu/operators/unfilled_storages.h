@@ -1,4 +1,5 @@
-// Which storages of the CPU's were not filled (unfilled.h), or depend on such.
+// The set of CPU storages that were not filled (unfilled.h), or whose values depend on such a
+// storage. unfilled.cpp adds storages to it and looks tensors up in it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +11,8 @@
 
 namespace ferry::vgpu {
 
-// By address; one that has died is none, whoever has its address now.
-// Thread-safe.
+// Storages are found by their address and held weakly. A storage that has died does not count, even
+// if another storage has its address now. Thread-safe.
 class Unfilled {
  public:
   void add(const at::Tensor& tensor) {
@@ -41,10 +42,10 @@ class Unfilled {
 
   std::mutex mutex_;
   std::unordered_map<const c10::StorageImpl*, c10::weak_intrusive_ptr<c10::StorageImpl>> storages_;
-  std::size_t alive_ = 0;  // when the dead were last dropped
+  std::size_t alive_ = 0;  // the number alive when the dead were last dropped
 };
 
-// The process's; never destroyed, for operators run to the end.
+// The only one in the process. Never destroyed, because operators run until the process ends.
 inline Unfilled& unfilled() {
   static auto* const all = new Unfilled;
   return *all;

@@ -1,4 +1,7 @@
-// What a program is refused where few values are computed (`ferry run --no-values`).
+// Errors for a program that reads values which are not computed (`ferry run --no-values`).
+//
+// Most kernels compute nothing then (KernelValues, control.h). A program that reads such a value,
+// or whose results depend on it, gets an error. Under --zeros it reads zeros instead.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,15 +13,15 @@
 
 namespace ferry::vgpu {
 
-// Throws c10::NotImplementedError if some of the bytes are not known: the operator's results, or
+// Throws c10::NotImplementedError if some of these bytes are not known: the operator's results, or
 // their shapes, depend on them.
 void require_known(const std::string& name, const std::vector<Range>& reads);
 
-// Throws it where they are not known, not to be read as zeros, and copied from a device to memory
-// where the program would read them.
+// Throws the same error if bytes of a device that are not known, and must not be read as zeros, are
+// copied to memory in which the program would read them.
 void require_known_to_copy(const at::Tensor& to, const at::Tensor& from);
 
-// Puts a check before LibTorch's own kernel of what reads a number (Tensor.item). Once a process.
+// Adds a check to LibTorch's own kernel that reads a number (Tensor.item). Call it once a process.
 void watch_numbers();
 
 }  // namespace ferry::vgpu

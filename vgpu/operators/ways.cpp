@@ -20,7 +20,7 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-// The scale is 0 where everything is dropped, as LibTorch has it.
+// The scale is 0 if everything is dropped, as in LibTorch.
 void native_dropout(Stack& stack, const at::Generator& generator) {
   const Tensor input = stack[0].toTensor();
   const double p = stack[1].toDouble();
@@ -34,7 +34,7 @@ void native_dropout(Stack& stack, const at::Generator& generator) {
   stack = {output, mask};
 }
 
-// What dropout was before it was native; `p` is what stays.
+// The predecessor of native dropout; `p` is the probability that an element stays.
 void fused_dropout(Stack& stack, const at::Generator& generator) {
   const Tensor input = stack[0].toTensor();
   const double p = stack[1].toDouble();
@@ -46,7 +46,7 @@ void masked_scale(Stack& stack, const at::Generator&) {
   stack = {stack[0].toTensor().mul(stack[1].toTensor()).mul_(stack[2].toDouble())};
 }
 
-// cuDNN's batch normalisation keeps a reserve beside the two statistics.
+// cuDNN's batch norm returns a reserve besides the two statistics.
 void cudnn_batch_norm(Stack& stack, const at::Generator&) {
   auto [output, mean, deviation] =
       at::native_batch_norm(stack[0].toTensor(), stack[1].toTensor(), stack[2].toOptional<Tensor>(),
@@ -56,7 +56,8 @@ void cudnn_batch_norm(Stack& stack, const at::Generator&) {
 }
 
 void cudnn_batch_norm_backward(Stack& stack, const at::Generator&) {
-  // input, grad_output, weight, running mean and var, saved mean and var, epsilon, reserve
+  // Arguments: input, grad_output, weight, running mean and var, saved mean and var, epsilon,
+  // reserve.
   auto [input, weight, bias] = at::native_batch_norm_backward(
       stack[1].toTensor(), stack[0].toTensor(), stack[2].toTensor(), stack[3].toOptional<Tensor>(),
       stack[4].toOptional<Tensor>(), stack[5].toOptional<Tensor>(), stack[6].toOptional<Tensor>(),
@@ -64,12 +65,13 @@ void cudnn_batch_norm_backward(Stack& stack, const at::Generator&) {
   stack = {input, weight, bias};
 }
 
-// dx = r (g w - n mean(g w n)) with n = x r, over the dimensions that are normalised.
+// Computes dx = r (g w - n mean(g w n)) with n = x r, where r is the inverse deviation and the mean
+// is over the normalised dimensions.
 void fused_rms_norm_backward(Stack& stack, const at::Generator&) {
   const Tensor gradient = stack[0].toTensor();
   const Tensor input = stack[1].toTensor();
   const auto normalised = static_cast<std::int64_t>(stack[2].toIntVector().size());
-  const Tensor deviation = stack[3].toTensor();  // its inverse
+  const Tensor deviation = stack[3].toTensor();  // the inverse of the deviation
   const auto weight = stack[4].toOptional<Tensor>();
   const std::vector<bool> wanted = stack[5].toBoolList().vec();
   std::vector<std::int64_t> inner;
@@ -93,7 +95,7 @@ void fused_rms_norm_backward(Stack& stack, const at::Generator&) {
   stack = {of_input, of_weight};
 }
 
-// Where its shapes are found.
+// Says how the shapes of the results are found: by running the way, or by the Meta kernel.
 enum class ShapesBy : std::uint8_t { kRunning, kMeta };
 
 struct KnownWay {

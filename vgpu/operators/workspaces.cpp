@@ -24,9 +24,9 @@ constexpr std::array<std::string_view, 12> kMatmuls = {
     "aten.addbmm", "aten._scaled_mm"};
 
 enum class Library { kCublas, kCublasLt };
-using WorkspaceKey = std::tuple<int, cudaStream_t, c10::DeviceIndex, Library>;  // of which handle
+using WorkspaceKey = std::tuple<int, cudaStream_t, c10::DeviceIndex, Library>;  // first: the handle
 
-// Of all threads.
+// The cuBLAS handles of all threads.
 struct Handles {
   std::mutex mutex;
   std::set<int> free;
@@ -38,7 +38,7 @@ Handles& handles() {  // never destroyed: threads end after main
   return *all;
 }
 
-// The calling thread's, until it ends.
+// The calling thread's handle. It becomes free when the thread ends.
 class Handle {
  public:
   Handle() {
@@ -76,7 +76,7 @@ void make(const c10::cuda::CUDAStream& stream, Library library, std::size_t byte
   handles().with_workspace.insert(key);
 }
 
-// A bias of one dimension goes to cuBLASLt, as LibTorch has it.
+// Returns whether the call adds a bias of one dimension, for which LibTorch takes cuBLASLt.
 bool adds_a_row(const std::string& name, const std::vector<c10::IValue>& arguments) {
   const bool adds = name == "aten.addmm" || name == "aten._addmm_activation";
   return adds && arguments.front().isTensor() && arguments.front().toTensor().dim() == 1;

@@ -1,9 +1,11 @@
-// The workspaces that LibTorch allocates for cuBLAS, which no operator gives back.
+// The workspaces that LibTorch allocates for cuBLAS, and that no operator gives back. The CPU's
+// kernels do not need them; they are allocated so that peaks are as on a GPU.
 //
-// LibTorch has a handle of cuBLAS for each thread, which a later thread takes over, and one
-// workspace for each handle and stream, made by the first matmul there (aten/src/ATen/cuda/
-// CUDABlas.cpp, CublasHandlePool.cpp). cuBLASLt, which adds a bias, has one beside it. So forward
-// and backward have two, and how large they are depends on the card and on CUBLAS_WORKSPACE_CONFIG.
+// LibTorch has a cuBLAS handle for each thread; when a thread ends, a later one takes its handle
+// over. For each handle and stream the first matmul allocates one workspace
+// (aten/src/ATen/cuda/CUDABlas.cpp, CublasHandlePool.cpp), and cuBLASLt, which adds a bias, one
+// more. So forward and backward have two. Their size depends on the card and on
+// CUBLAS_WORKSPACE_CONFIG.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -14,12 +16,12 @@
 
 namespace ferry::vgpu {
 
-// From now on they are allocated, by LibTorch's caching allocator; at first they are not.
+// From now on LibTorch's caching allocator allocates workspaces; before this call it does not.
 void keep_workspaces();
 bool keeps_workspaces();
 
-// Before the operator `name` ("aten.mm") is queued on the stream. Throws LibTorch's own error where
-// there is no memory left.
+// Call it before the operator `name` ("aten.mm") is queued on the stream. Throws LibTorch's own
+// error if there is no memory left.
 void make_workspaces(const std::string& name, const std::vector<c10::IValue>& arguments,
                      const c10::cuda::CUDAStream& stream);
 

@@ -1,13 +1,14 @@
-"""Compilers under `ferry run`. The virtual GPU runs no compiled kernel, so none is made:
+"""Keeps compilers from making kernels for the GPU under `ferry run`, which cannot run them.
 
-    torch.compile      functions and modules run as they are written, and the end of the run counts
-                       them: by the backends "inductor" and "cudagraphs", that is. Others, and a
-                       callable of the script's own, make no kernels and stay what they are
-    torch._inductor    called by itself, to make a file say, is refused
-    Triton             the script's own kernels are refused where they are launched, by their names
-    TorchScript        fuses nothing for a GPU: what is scripted runs operator by operator
+    torch.compile      with the backends "inductor" and "cudagraphs", functions and modules run as
+                       they are written, and the end of the run counts them. Other backends, and a
+                       callable of the script's own, make no kernels and stay as they are
+    torch._inductor    fails with an error when it is called directly, to make a file for example
+    Triton             a launch of the script's own kernel fails with an error that names it
+    TorchScript        fuses nothing for a GPU: scripted code runs operator by operator
 
-Three of them are imported late, if at all, for that takes long: each is changed once it is.
+Dynamo, Inductor and Triton are imported late, if at all, because that takes long. Each is changed
+when it is imported.
 """
 
 import importlib.abc
@@ -35,7 +36,7 @@ class Changing(importlib.abc.Loader):
 
 
 class Late:
-    """Finds the modules that are to be changed."""
+    """An import finder for the modules that must be changed."""
 
     def __init__(self, changes):
         self._changes = changes
@@ -50,11 +51,11 @@ class Late:
 
 
 class Compilers:
-    """`note_refusal` is told the name of each kernel that is refused."""
+    """Changes the compilers. `note_refusal` is called with the name of each rejected kernel."""
 
     def __init__(self, note_refusal):
         self._note_refusal = note_refusal
-        self._process = os.getpid()  # a forked child's end is not the run's
+        self._process = os.getpid()  # a forked child's end is not the end of the run
         self._as_written = 0
 
     def install(self):
@@ -65,22 +66,22 @@ class Compilers:
         for name in changes.keys() & sys.modules.keys():
             changes[name](sys.modules[name])
         sys.meta_path.insert(0, Late(changes))
-        # A script that asks for the fuser itself (torch.jit.fuser) is not given it either.
+        # A script that requests the fuser itself (torch.jit.fuser) does not get it either.
         torch._C._jit_override_can_fuse_on_gpu(False)
         torch._C._jit_override_can_fuse_on_gpu = lambda wanted: False
 
     def said(self):
-        """What the end of the run says; "" of nothing."""
+        """Returns a line for the end of the run, or "" if there is nothing to report."""
         if self._as_written == 0 or os.getpid() != self._process:
             return ""
         functions = "1 function" if self._as_written == 1 else f"{self._as_written} functions"
         return f"torch.compile: {functions} ran as written: compiled kernels are not run here"
 
     def _run_as_written(self, frames):
-        """Dynamo asks there, at each call of what torch.compile returned, who compiles what is
-        called: nobody does, so neither are the script's functions traced."""
+        """At each call of what torch.compile returned, Dynamo asks this function who compiles it.
+        The answer here is nobody, so the functions of the script are not traced either."""
         compiler_of = frames._callback_from_stance
-        # Since 2.12, with which fullgraph=True asks whether anything was compiled.
+        # Exists since 2.12, where fullgraph=True uses it to check that something was compiled.
         set_count = getattr(frames, "set_fullgraph_compiled_frame_count", None)
 
         def nobody_compiles(callback):
@@ -93,7 +94,7 @@ class Compilers:
                 callback._ferry_was_called = True
                 self._as_written += 1
             if set_count is not None:
-                set_count(-1)  # nothing was, and nobody is to ask
+                set_count(-1)  # nothing was compiled, and that is no error
             return None
 
         frames._callback_from_stance = nobody_compiles
@@ -119,6 +120,6 @@ class Compilers:
 
 def makes_kernels(backend):
     from torch._dynamo.backends.registry import lookup_backend
-    backend = getattr(backend, "compiler_fn", backend)  # what torch.compile puts around one
+    backend = getattr(backend, "compiler_fn", backend)  # torch.compile wraps a backend
     return (isinstance(backend, torch._TorchCompileInductorWrapper)
             or backend in (lookup_backend("inductor"), lookup_backend("cudagraphs")))

@@ -1,8 +1,8 @@
-"""Draws that PyTorch repeats until it likes the values, under `ferry run --no-values`.
+"""Keeps PyTorch from repeating random draws under `ferry run --no-values`.
 
-Since 2.12 `torch.nn.init.trunc_normal_` draws anew what lies out of its bounds, and asks each time
-whether anything does. Where nothing has values the first draw is liked: the host waits for the
-answer, as it would, and does not look at it.
+Since 2.12 `torch.nn.init.trunc_normal_` draws again what lies outside its bounds, and checks each
+time whether anything does. Without values the check means nothing, so the first draw is accepted.
+The host waits for the result of the check, as it would on a GPU, but does not read it.
 """
 
 import functools

@@ -1,5 +1,7 @@
-"""How a script ends under `ferry run`: its traceback begins in the script, as Python's own does,
-and a child process that asks for a device is told of (vgpu/run/ending.h).
+"""Takes care of how a script ends under `ferry run`.
+
+Its traceback begins in the script, as under plain Python. A child process that asks for a device
+is counted (vgpu/run/ending.h).
 """
 
 import os
@@ -15,8 +17,8 @@ def is_launchers(file):
 
 
 def hide_launcher():
-    """An exception that ends the script is shown without the frames that it was started by. The
-    script may have put a hook of its own in place: it is given the same.
+    """Shows an exception that ends the script without the launcher's frames. If the script has
+    set an exception hook of its own, that hook gets the same shortened traceback.
     """
     show = sys.excepthook
 
@@ -29,8 +31,8 @@ def hide_launcher():
 
 
 def note_forked_children(library):
-    """A forked child has its parent's CUDA, and PyTorch refuses it there. One that asks for a
-    device all the same is counted, as others are by the runtime (vgpu/runtime/asking.h).
+    """Counts a forked child that asks for a device, as the runtime counts other child processes
+    (vgpu/runtime/asking.h). It has its parent's CUDA, which PyTorch does not let it use.
     """
     def noting(function):
         def call(*arguments, **named):
@@ -39,7 +41,7 @@ def note_forked_children(library):
         return call
 
     def in_child():
-        # C++ calls _lazy_init by its name as well: whatever begins CUDA passes there.
+        # C++ also calls _lazy_init by its name, so every start of CUDA passes through these.
         for name in ("_lazy_init", "is_available", "device_count"):
             setattr(torch.cuda, name, noting(getattr(torch.cuda, name)))
 

@@ -1,6 +1,7 @@
-"""An extension's operators under `ferry run` (vgpu/operators/extensions.h): nobody tells when their
-kernels are registered, so the library is asked to look for them where Python could be the next to
-call one: once it has looked an operator up, or registered a kernel of its own.
+"""Finds an extension's operators under `ferry run` (vgpu/operators/extensions.h).
+
+Nothing reports when the kernels of an extension are registered. So each time Python has looked an
+operator up or registered a kernel, and may call the operator next, the library looks for them.
 """
 
 import ctypes

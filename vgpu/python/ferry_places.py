@@ -1,4 +1,4 @@
-"""Where a program is while PyTorch has let go of the interpreter (vgpu/python/places.h)."""
+"""Notes where a program is before PyTorch lets go of the interpreter (vgpu/python/places.h)."""
 
 import functools
 
@@ -7,8 +7,8 @@ from torch.autograd import graph
 
 
 def find(library):
-    """Calls that wait without the interpreter's lock say where they are before; what backward does
-    in other threads knows who called it.
+    """Makes calls that wait without the interpreter's lock note their place first. Work of
+    backward in other threads gets the place that called backward.
     """
     def noted(call):
         @functools.wraps(call)

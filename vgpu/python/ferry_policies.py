@@ -1,17 +1,17 @@
-"""What `ferry run --policy` puts around the models of a script, which stays as it is.
+"""Puts a policy (`ferry run --policy`) around the models of a script, which itself is unchanged.
 
-A *forward* is a call of a module in grad mode that no other module's call contains. Its *blocks*
-are the children of a ModuleList or a Sequential that are alike: at least two of one class, with
-parameters, and in no other block.
+A *forward* is a call of a module, in grad mode, that is not inside a call of another module. Its
+*blocks* are children of a ModuleList or a Sequential that are alike: two or more of one class, with
+parameters. A child inside another block is not a block.
 
     keep                 nothing
     offload              what a forward saves goes to the host
-    checkpoint           each block is computed again in backward, as by torch.utils.checkpoint; of
-                         a model with Hugging Face's gradient_checkpointing_enable, what that says
+    checkpoint           each block is recomputed in backward, as by torch.utils.checkpoint; a model
+                         with Hugging Face's gradient_checkpointing_enable uses that instead
     checkpoint-offload   the same, and the blocks' inputs go to the host
-    FILE                 a plan of `ferry plan -o`: what a forward saves is moved as it says
+    FILE                 a plan of `ferry plan -o`, which says how what a forward saves is moved
 
-What the script does with the output, its loss say, is in no forward.
+What the script computes from the output, such as a loss, is not part of a forward.
 """
 
 import collections
@@ -35,7 +35,7 @@ def _torch_ferry(packages):
 
 
 def _blocks(root):
-    """The outermost, found once for a model."""
+    """Returns the outermost blocks. It is called once for each model."""
     found, inner = weakref.WeakSet(), set()
     for module in root.modules():  # parents first
         if id(module) in inner or not isinstance(
@@ -50,14 +50,14 @@ def _blocks(root):
 
 
 class _Around:
-    """In the place of Module.__call__."""
+    """Takes the place of Module.__call__."""
 
     def __init__(self, offload, checkpoint):
         self._call = torch.nn.Module.__call__
         self._offload = offload        # None: nothing is offloaded
-        self._checkpoint = checkpoint  # called as PyTorch's; None: nothing is
+        self._checkpoint = checkpoint  # called as PyTorch's; None: no checkpoints
         self._thread = threading.local()
-        self._roots = weakref.WeakKeyDictionary()  # their blocks
+        self._roots = weakref.WeakKeyDictionary()  # the blocks of each root module
 
     def install(self):
         def call(module, *args, **kwargs):
@@ -67,7 +67,7 @@ class _Around:
     def __call__(self, module, args, kwargs):
         blocks = getattr(self._thread, "blocks", None)
         if blocks is None:
-            # Within backward a function is computed again, and that is no forward.
+            # A recompute within backward is not a forward.
             if not torch.is_grad_enabled() or torch._C._current_graph_task_id() != -1:
                 return self._call(module, *args, **kwargs)
             return self._forward(module, args, kwargs)
@@ -109,7 +109,7 @@ class _Around:
 
 
 def apply(policy, packages):
-    """`packages` is where torch_ferry is, if it is not installed."""
+    """Puts the policy in place. `packages` is the folder of torch_ferry if it is not installed."""
     if policy == "keep":
         return
     if policy == "checkpoint":
@@ -121,4 +121,4 @@ def apply(policy, packages):
     elif policy == "checkpoint-offload":
         _Around(ferry.offload(device="cuda"), ferry.checkpoint).install()
     else:
-        _Around(ferry.run(policy), None).install()
+        _Around(ferry.execute(policy), None).install()

@@ -1,13 +1,16 @@
-"""What a script does with page-locked memory past the operators, which the log would not have.
+"""Reports what a script does with page-locked memory without an operator.
 
-    tolist(), a storage's elements, torch.save    an access of the host's, as that of an operator
-    numpy(), np.asarray, DLPack                   a view: an access now, and then who knows what
+The log would not have it otherwise.
+
+    tolist(), a storage's elements, torch.save    an access by the host, like that of an operator
+    numpy(), np.asarray, DLPack                   an access now, and a view whose use is not known
     data_ptr()                                    a view that ends at once
 
-A view is a NumPy array, whatever it was asked as: it owns no memory, and whatever is made of it (a
-slice, a memoryview, what takes it by DLPack) keeps it alive. So its death is the end of the view.
-Of an address nobody can say how long it is used: it is held against what is pending when it is
-asked for, and no more. PyTorch's own code asks for many, to compare them, and these do not count.
+A view is a NumPy array, in whatever form the script requested it. The array owns no memory, and
+everything made of it (a slice, a memoryview, what takes it by DLPack) keeps it alive. So the view
+ends when the array dies. How long an address is used is not known: it is checked against the work
+that is pending when the script requests it, and no more. PyTorch's own code requests many
+addresses, to compare them; these do not count.
 
 Not seen: what C++ does with a tensor's memory, the address that a NumPy array has (`ctypes`,
 `__array_interface__`), and calls of `torch._C.TensorBase` in place of `torch.Tensor`.
@@ -23,12 +26,12 @@ import weakref
 import torch
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
-# NumPy has no bfloat16 and no small floats: another type of the same size stands for each.
+# NumPy has no bfloat16 and no small floats. Another type of the same size is used for each.
 OF_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
 
 
 class _PageLocked:
-    """Tells the log of what lies in page-locked memory, and of nothing else."""
+    """Reports uses of page-locked memory to the log, and of no other memory."""
 
     def __init__(self, library):
         library.ferry_vgpu_is_page_locked.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
@@ -41,7 +44,7 @@ class _PageLocked:
         self._views, self._numbers = {}, itertools.count()
 
     def _bytes(self, owner):
-        """Where a tensor's elements lie, or a storage's; None if that is not page-locked."""
+        """Returns where a tensor's or a storage's elements lie; None if not page-locked."""
         if isinstance(owner, torch.Tensor):
             with torch._C.DisableTorchFunctionSubclass():
                 return self._bytes_of_tensor(owner)
@@ -89,7 +92,7 @@ class _PageLocked:
 
     def address(self, owner, name):
         where = self._bytes(owner)
-        asks = sys._getframe(2).f_code.co_filename  # beyond the method that stands before PyTorch's
+        asks = sys._getframe(2).f_code.co_filename  # the caller of the method that wraps PyTorch's
         if where and not asks.startswith(TORCH):
             self._library.ferry_vgpu_host_view(True, *where, name)
             self._library.ferry_vgpu_host_view(False, *where, name)
@@ -99,7 +102,7 @@ class _PageLocked:
 
 
 def _before(owner, name, tell):
-    """Has `tell` called with each owner before its method is."""
+    """Makes each call of the method call `tell` with its owner first."""
     method = getattr(owner, name)
 
     @functools.wraps(method)
@@ -157,7 +160,7 @@ def _watch_files(memory):
 
 
 def watch(library):
-    """From now on, for good."""
+    """Starts the reports, for the rest of the process."""
     memory = _PageLocked(library)
     _watch_dlpack(memory, _watch_numpy(memory))
     _watch_files(memory)

@@ -12,12 +12,13 @@
 namespace ferry::vgpu {
 namespace {
 
-constexpr std::string_view kRunBackward = "run_backward";  // ferry_places.py's
+constexpr std::string_view kRunBackward = "run_backward";  // the function in ferry_places.py
 
-// What is known of a function's code; the code is kept, so that its address stays its own.
+// The facts about a function's code. The code object is kept alive, so that no other one gets its
+// address.
 struct Code {
   Whose whose = Whose::kNobodys;
-  bool runs_backward = false;  // frames outside this one are not those of backward's nodes
+  bool runs_backward = false;  // frames outside it do not belong to backward's nodes
   std::string file;
   std::string function;
 };
@@ -31,7 +32,8 @@ std::string text_of(PyObject* object, const char* attribute) {
   return copy;
 }
 
-// Under the interpreter's lock. Never destroyed: operators run to the end.
+// Call it with the interpreter's lock. Never destroyed, because operators run until the process
+// ends.
 const Code& know(PyCodeObject* code) {
   static auto* const codes = new std::unordered_map<PyCodeObject*, Code>;
   const auto [found, fresh] = codes->try_emplace(code);

@@ -1,19 +1,22 @@
-// The calling thread's Python frames, as a place: "train.py:12 in step".
+// Finds a place in the calling thread's Python frames, such as "train.py:12 in step". A place is
+// the text that the stream log has for an operation.
 #pragma once
 
 #include <string>
 
 namespace ferry::vgpu {
 
-// The text itself, each once, for as long as the process lives.
+// Returns the only copy of this text, which lives as long as the process.
 const std::string* keep_text(std::string text);
 
-// The innermost frame of the program or, where all are PyTorch's, the innermost of those that do
-// more than pass a call on (whose.h). Those that called backward are not those of its nodes. Null:
-// the thread has none. Waits for the interpreter's lock.
+// Returns the place of the innermost frame of the program or, if all frames are PyTorch's, of the
+// innermost one that does more than pass a call on (whose.h). Frames that called backward do not
+// count for backward's nodes. Returns null if the thread has no such frame. Waits for the
+// interpreter's lock.
 const std::string* place_of_frames();
 
-// The same, under any lock: null, too, where the calling thread has not the interpreter's.
+// The same without waiting, so that it can be called under any lock. Returns null, too, if the
+// calling thread does not have the interpreter's lock.
 const std::string* place_of_frames_without_waiting();
 
 }  // namespace ferry::vgpu

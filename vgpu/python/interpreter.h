@@ -1,10 +1,11 @@
-// What has to be held, or kept out, while C++ looks at a program's Python.
+// Guards for C++ code that looks at a program's Python: they hold the interpreter's lock, or keep
+// garbage collection or a pending exception out of the way.
 #pragma once
 
 #include <Python.h>
 
-// The folder is compiled once for all Pythons from 3.10 on (Py_LIMITED_API). These two are not in
-// that interface, and are in every Python.
+// This folder is compiled once for all Pythons from 3.10 on (Py_LIMITED_API). These two functions
+// are not in that interface, but every Python has them.
 extern "C" {
 PyAPI_FUNC(PyFrameObject*) PyFrame_GetBack(PyFrameObject*);
 PyAPI_FUNC(int) PyGILState_Check();
@@ -12,7 +13,7 @@ PyAPI_FUNC(int) PyGILState_Check();
 
 namespace ferry::vgpu {
 
-// The interpreter's lock: waited for, unless the calling thread has it.
+// Holds the interpreter's lock. Waits for it, unless the calling thread has it already.
 class Interpreter {
  public:
   Interpreter() : state_(PyGILState_Ensure()) {}
@@ -24,7 +25,7 @@ class Interpreter {
   PyGILState_STATE state_;
 };
 
-// No collection, which would free tensors, and so call the runtime again.
+// Prevents garbage collection, which would free tensors and so call the runtime again.
 class WithoutCollections {
  public:
   WithoutCollections() : was_enabled_(PyGC_Disable()) {}
@@ -38,7 +39,7 @@ class WithoutCollections {
   int was_enabled_;
 };
 
-// An exception that is on its way is set aside: a block may be freed meanwhile.
+// Sets a pending exception aside while it lives, because a block may be freed during an exception.
 class WithoutException {
  public:
   WithoutException() { PyErr_Fetch(&type_, &value_, &traceback_); }

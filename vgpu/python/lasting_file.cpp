@@ -28,7 +28,7 @@ LastingFile::LastingFile(const std::string& path)
 LastingFile::~LastingFile() {
   try {
     settle();
-  } catch (const std::system_error&) {  // zeros stay, which a reader cuts off
+  } catch (const std::system_error&) {  // zeros stay; a reader cuts them off
   }
   ::close(file_);
 }
@@ -49,7 +49,7 @@ void LastingFile::settle() {
   if (::ftruncate(file_, static_cast<off_t>(begin_ + used_)) != 0) fail_to("cannot cut it", errno);
 }
 
-// The disk's blocks first: to write to a mapping of a full disk would end the process.
+// Allocates the disk's blocks first: writing to a mapping of a full disk would end the process.
 void LastingFile::map_next() {
   unmap();
   const std::uint64_t text = begin_ + used_;

@@ -1,8 +1,9 @@
-// A file whose text is there as soon as it is appended, even if the process is killed right after:
-// the text is written to a shared mapping of the file, which the system keeps, and costs no call.
+// A file whose text is safe as soon as it is appended, even if the process is killed right after.
+// The text is written to a shared mapping of the file. The system keeps the mapping, and writing to
+// it needs no system call.
 //
-// The file is longer than its text while it is appended to: zeros follow, which `settle` cuts off,
-// and otherwise whoever reads it (vgpu/run/ending.h). A forked child must not append.
+// While text is appended, the file is longer than its text: zeros follow. `settle` cuts them off,
+// or else whoever reads the file (vgpu/run/ending.h). A forked child must not append.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +15,15 @@ namespace ferry::vgpu {
 
 class LastingFile {
  public:
-  // Makes the file, or empties it. Throws std::system_error if it cannot be written.
+  // Creates the file or empties it. Throws std::system_error if it cannot be written.
   explicit LastingFile(const std::string& path);
   ~LastingFile();
   LastingFile(const LastingFile&) = delete;
   LastingFile& operator=(const LastingFile&) = delete;
 
-  // Throws std::system_error, of a full disk say.
+  // Throws std::system_error, for example if the disk is full.
   void append(std::string_view text);
-  // The file is as long as its text, until more is appended. Throws std::system_error.
+  // Makes the file as long as its text, until more is appended. Throws std::system_error.
   void settle();
 
  private:
@@ -30,9 +31,9 @@ class LastingFile {
   void unmap();
 
   int file_;
-  std::uint64_t begin_ = 0;  // of the window, in the file
-  char* window_ = nullptr;   // null: none is mapped
-  std::size_t used_ = 0;     // of the window, in bytes
+  std::uint64_t begin_ = 0;  // offset of the window in the file
+  char* window_ = nullptr;   // null if no window is mapped
+  std::size_t used_ = 0;     // bytes of the window that have text
 };
 
 }  // namespace ferry::vgpu

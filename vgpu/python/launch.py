@@ -1,10 +1,13 @@
-"""Runs a script on the virtual GPU. `ferry run` starts Python with it, and with the CUDA runtime of
-Ferry preloaded: here the operators take their places once PyTorch is imported.
+"""Runs a script on the virtual GPU.
 
-    launch.py SCRIPT|-m MODULE|-c CODE ARGS…     with $FERRY_VIRTUAL_GPU, JSON of `ferry run`'s
+`ferry run` starts Python with this file, and with Ferry's CUDA runtime preloaded. This file imports
+PyTorch, installs the operators, and then runs the script.
 
-Meanwhile a module `ferry_virtual_gpu` can be imported, whose `parts` cut the run in parts that are
-judged each by itself (pytest_ferry).
+    launch.py SCRIPT|-m MODULE|-c CODE ARGS…
+
+$FERRY_VIRTUAL_GPU has the settings of `ferry run`, as JSON. While the script runs, it can import a
+module `ferry_virtual_gpu`. The module's `parts` cut the run into parts that are judged separately
+(pytest_ferry).
 """
 
 import ctypes
@@ -25,7 +28,7 @@ def refuse(why):
 
 
 def library_for_torch():
-    """PyTorch, and the operators that were built for its version: in a folder each."""
+    """Returns PyTorch, and the library of operators that was built for its version."""
     here = pathlib.Path(__file__).parent
     versions = [folder.name.removeprefix("torch-") for folder in here.glob("torch-*")]
     versions.sort(key=lambda version: [int(number) for number in version.split(".")])
@@ -44,7 +47,7 @@ def library_for_torch():
 
 
 def no_capture(*_, **__):
-    # Before PyTorch's allocator takes part: it would stay in the capture.
+    # The error comes before PyTorch's allocator joins the capture, in which it would stay.
     raise RuntimeError("CUDA error: operation not supported: the virtual GPU has no CUDA graphs "
                        "(cudaStreamBeginCapture)")
 
@@ -67,15 +70,15 @@ def start(settings):
     error = library.ferry_vgpu_start(json.dumps(settings).encode())
     if error:
         refuse(error.decode())
-    # The context as well, before it makes another stream the current one.
+    # The context manager fails as well, before it changes the current stream.
     torch.cuda.CUDAGraph.capture_begin = torch.cuda.graph.__enter__ = no_capture
     torch.cuda._get_pynvml_handler = torch.cuda.memory.list_gpu_processes = no_nvml
     torch.cuda.list_gpu_processes = no_nvml
-    # The weights of recurrent networks stay apart: cuDNN does not compute them.
+    # cuDNN computes no recurrent networks here, so their weights stay separate tensors.
     torch._use_cudnn_rnn_flatten_weight = lambda: False
     from torch.optim.optimizer import register_optimizer_step_post_hook
     register_optimizer_step_post_hook(lambda *_: library.ferry_vgpu_end_step())
-    # Of this file's folder, which the script's takes the place of.
+    # These are in this file's folder, which the script's folder will replace in sys.path.
     import ferry_compilers
     import ferry_draws
     import ferry_endings
@@ -100,7 +103,7 @@ def start(settings):
 
 
 class Parts:
-    """A run whose log is begun anew, time and again."""
+    """Cuts a run into parts, each with a log of its own."""
 
     def __init__(self, library):
         library.ferry_vgpu_begin.restype = library.ferry_vgpu_judge.restype = ctypes.c_char_p
@@ -108,26 +111,26 @@ class Parts:
         self._library = library
 
     def begin(self, log):
-        """Waits for all work, so that the host knows of it; what follows goes to this file."""
+        """Waits for all work, and lets the log know it; what follows goes to this file."""
         error = self._library.ferry_vgpu_begin(os.fsencode(log))
         if error:
             raise RuntimeError(error.decode())
 
     def judge(self):
-        """The verdict on this part so far, as `ferry check --json` has it."""
+        """Returns the verdict on this part so far, in the form of `ferry check --json`."""
         verdict = json.loads(self._library.ferry_vgpu_judge().decode())
         if "error" in verdict:
             raise RuntimeError(verdict["error"])
         return verdict
 
     def asking(self):
-        """How many child processes have asked for a device so far, which none of them has."""
+        """Returns how many child processes have asked for a device so far. None of them has one."""
         with open(os.environ["FERRY_VIRTUAL_GPU_ASKING"]) as lines:
             return len(set(lines))
 
 
 def run():
-    """What the command line names, as Python itself would run it."""
+    """Runs what the command line names, as Python itself would run it."""
     first = sys.argv[1]
     if first == "-m":
         sys.argv[:] = sys.argv[2:]
@@ -147,12 +150,12 @@ def run():
 
 
 def record_memory(path):
-    """The history of PyTorch's allocator from now on, whose snapshot the returned call writes."""
+    """Records the history of PyTorch's allocator. The returned function writes a snapshot of it."""
     from torch.cuda import memory
     memory._record_memory_history(stacks="python")
 
     def write():
-        # Whole or not at all: a reader that waits for the file has all of it.
+        # The file appears as a whole: a reader that waits for it gets all of it.
         unfinished = f"{path}.{os.getpid()}"
         memory._dump_snapshot(unfinished)
         os.replace(unfinished, path)

@@ -19,12 +19,13 @@
 namespace ferry::vgpu {
 namespace {
 
-// Travels with a call of backward to the threads that take part in it, as LibTorch's own does.
+// The place where backward was called. LibTorch passes it on to the threads that take part in that
+// backward, like its own data.
 struct CallOfBackward : c10::DebugInfoBase {
   explicit CallOfBackward(const std::string* at) : place(at) {}
   const std::string* place;  // null: not known
 };
-// The kind that is LibTorch's users' own.
+// LibTorch leaves this kind to its users.
 const auto kCallOfBackward = c10::DebugInfoKind::PRODUCER_INFO;
 
 const std::string* of_call_of_backward() {
@@ -33,10 +34,10 @@ const std::string* of_call_of_backward() {
   return call != nullptr ? call->place : nullptr;
 }
 
-// By a node's sequence number: where the operator that made it was called.
+// Maps a node's sequence number to the place where the operator that made the node was called.
 class Nodes {
  public:
-  // The operator's node, if it has one, is the last that was counted.
+  // Notes the place of an operator. If it has a node, that node has the last number given out.
   void made(const std::string* place) {
     const std::uint64_t next = at::sequence_number::peek();
     if (next == 0) return;
@@ -44,7 +45,7 @@ class Nodes {
     nodes_[(next - 1) % kNodes] = {next - 1, place};
   }
 
-  // Null: not known.
+  // Returns null if the place is not known.
   const std::string* place_of(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
     const Made& made = nodes_[number % kNodes];
@@ -52,7 +53,7 @@ class Nodes {
   }
 
  private:
-  static constexpr std::size_t kNodes = std::size_t{1} << 18;  // the latest
+  static constexpr std::size_t kNodes = std::size_t{1} << 18;  // only the latest are kept
 
   struct Made {
     std::uint64_t number = 0;
@@ -63,15 +64,15 @@ class Nodes {
   std::vector<Made> nodes_ = std::vector<Made>(kNodes);
 };
 
-// Never destroyed: operators run to the end.
+// Never destroyed, because operators run until the process ends.
 Nodes& nodes() {
   static auto* const all = new Nodes;
   return *all;
 }
 
-thread_local const std::string* latest = nullptr;  // of what the calling thread did
+thread_local const std::string* latest = nullptr;  // the calling thread's latest place
 
-// Of the latest collective that was begun: a process group's own threads do nothing else.
+// The place of the latest collective that began. A process group's own threads do nothing else.
 std::atomic<const std::string*> collective = nullptr;
 
 const std::string* here() {

@@ -1,35 +1,35 @@
-// Where in a Python program an operation was asked for: "train.py:12 in step".
+// Finds where in a Python program an operation was requested: "train.py:12 in step".
 //
-// It is the innermost frame of the calling thread that is not PyTorch's own file; where all are
-// PyTorch's, as those of a hook that FSDP runs in backward, the innermost that only passes a call
-// on neither (its dispatcher, its wrappers). An operator of a backward pass has no frame on its
-// thread: it is called by the line that made its node in forward, as "the backward of train.py:12
-// in step", which nodes are matched with by their sequence number. What backward does for no line
-// of forward has the line that called backward. A process
-// group's own threads have the place where the latest collective was begun.
+// The place is the innermost frame of the calling thread that is not in one of PyTorch's own files.
+// If all frames are PyTorch's, as in a hook that FSDP runs in backward, it is the innermost one
+// that does more than pass a call on (whose.h). An operator of a backward pass has no frame on its
+// thread. Its place is the line that made its node in forward, found by the node's sequence number:
+// "the backward of train.py:12 in step". Work of backward that belongs to no line of forward gets
+// the line that called backward. A process group's own threads get the place where the latest
+// collective began.
 //
-// Outside an operator (an event, a block's free) the interpreter's lock is not waited for, because
-// the runtime's is held: a thread that has it is asked for its frames; another has the place of
-// what it did last.
+// Outside an operator (for an event, or the free of a block) the runtime's lock is held, so the
+// interpreter's lock must not be waited for. A thread that has the interpreter's lock is asked for
+// its frames; another thread gets the place of its latest operation.
 //
-// Not covered: graphs made on several threads, whose sequence numbers coincide: the later line is
-// named.
+// Not covered: graphs that are made on several threads. If sequence numbers coincide, the later
+// line is named.
 #pragma once
 
 namespace ferry::vgpu {
 
-// From now on operators know their places (vgpu/runtime/control.h). The interpreter's lock is taken
-// for a moment by each, so no operator may be called while it cannot be had.
+// From now on operators know their places (vgpu/runtime/control.h). Each operator takes the
+// interpreter's lock for a moment, so none may be called where that lock cannot be taken.
 void find_places();
 
-// Of an operation that is in no operator; waits for nothing. Null: nothing is known.
+// Returns the place of an operation outside operators, or null if it is not known. It never waits.
 const char* place_without_waiting();
 
-// The calling thread's frames are those of what it does next without the interpreter's lock.
+// The calling thread's frames become the place of what it does next without the interpreter's lock.
 void note_place();
 
-// From now on, until the end, the calling thread is in a call of backward, and so is what the call
-// has other threads do. In pairs.
+// Between these two calls the calling thread is in a call of backward, and so are the threads that
+// work for that backward. Call them in pairs.
 void begin_backward();
 void end_backward();
 

@@ -8,9 +8,9 @@
 namespace ferry::vgpu {
 namespace {
 
-constexpr std::uint64_t kHostBase = std::uint64_t{1} << 60;    // as the runtime has it
+constexpr std::uint64_t kHostBase = std::uint64_t{1} << 60;    // the same as the runtime's
 constexpr std::uint64_t kLoggedHost = std::uint64_t{1} << 57;  // page-locked memory
-constexpr std::uint64_t kPageable = std::uint64_t{1} << 58;    // all else
+constexpr std::uint64_t kPageable = std::uint64_t{1} << 58;    // all other host memory
 constexpr std::uint32_t kLegacyStreams = 8;                    // the first ids, one for each device
 
 std::pair<std::uint64_t, std::uint64_t> key(Range range) { return {range.address, range.bytes}; }
@@ -23,7 +23,8 @@ RunLog::RunLog(const std::string& path, const RunLog& earlier) : RunLog(path) {
   begin_with(earlier);
 }
 
-// Nobody has to wait for what was allocated before the log began.
+// Begins with the memory and views that exist already. The synchronisations say that nobody has to
+// wait for them.
 void RunLog::begin_with(const RunLog& earlier) {
   for (const auto& [address, block] : earlier.allocated_) {
     StreamOp op;
@@ -63,7 +64,7 @@ void RunLog::on(const StreamOp& op) {
 }
 
 void RunLog::hear(const StreamOp& op, const char* where) {
-  // A device's synchronisation names each of its streams: those that had no work say nothing.
+  // A device's synchronisation names each of its streams. Streams that had no work are left out.
   if (op.kind == StreamOpKind::kStreamSync && !declared_.contains(op.stream)) return;
   remember(op);
   declare(op.stream);

@@ -1,10 +1,11 @@
-// What the virtual GPU was asked for, as a stream log (formats/TRACE.md), for `ferry check`.
+// Writes what the virtual GPU was asked to do, as a stream log (formats/STREAM_LOG.md), for `ferry
+// check`.
 //
-// Each line is in the file before the operation that it tells of goes on (lasting_file.h), so a
-// process that is killed leaves all that it asked for. An operation is named by its operator and by
-// its place in the program. Memory that is not page-locked is PyTorch's or the user's: its copies
-// are written with addresses of their own, for nobody says what else is done with it. So no race on
-// it is found, and none is made up.
+// Each line is in the file before its operation goes on (lasting_file.h), so a killed process
+// leaves everything that it requested. An operation's name has its operator and its place in the
+// program. Memory that is not page-locked belongs to PyTorch or the user. Its copies are written
+// with addresses of their own, because nothing reports what else is done with it. So no race on it
+// is found, and none is invented.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/trace_write.h"
+#include "formats/stream_log_write.h"
 #include "vgpu/python/lasting_file.h"
 #include "vgpu/runtime/control.h"
 
@@ -24,17 +25,17 @@ class RunLog final : public Listener {
  public:
   // Throws std::system_error if the file cannot be written.
   explicit RunLog(const std::string& path);
-  // What follows `earlier`, all of whose work is done and known to be: begins with the memory that
-  // is allocated, and the views of it that the host has.
+  // Follows `earlier`, whose work is all done and known to be done. The log begins with the memory
+  // that is allocated and the views that the host has of it.
   RunLog(const std::string& path, const RunLog& earlier);
 
   void on(const StreamOp& op) override;
   void forget(Range) override {}  // addresses of device memory are not used twice
   void destroy_event(EventId event) override;
-  // The file is whole for a reader. Throws std::system_error.
+  // Makes the file complete for a reader. Throws std::system_error.
   void settle() { file_.settle(); }
   const std::string& path() const { return path_; }
-  // Whether there was an operation, after what it began with.
+  // Returns whether there was an operation after those that the log began with.
   bool is_used() const { return used_; }
 
  private:
@@ -45,7 +46,7 @@ class RunLog final : public Listener {
   };
 
   void begin_with(const RunLog& earlier);
-  void hear(const StreamOp& op, const char* where);  // null: nobody knows
+  void hear(const StreamOp& op, const char* where);  // null: the place is not known
   void remember(const StreamOp& op);
   void declare(StreamId stream);
   void write(const StreamOp& op);
@@ -55,13 +56,13 @@ class RunLog final : public Listener {
   std::string path_;
   LastingFile file_;
   bool used_ = false;
-  TraceText text_;
+  StreamLogText text_;
   std::set<StreamId> declared_;
   std::map<std::uint64_t, std::uint64_t> pinned_;  // begin and end of each block
-  std::map<std::uint64_t, LiveBlock> allocated_;   // by its address
-  // By their bytes, with the place that each was handed out at.
+  std::map<std::uint64_t, LiveBlock> allocated_;   // keyed by address
+  // The places where views were handed out, by the bytes of the view.
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::string>> views_;
-  std::uint64_t pageable_;  // the next address
+  std::uint64_t pageable_;  // the next address for pageable memory
   std::vector<Range> reads_, writes_;
 };
 

@@ -1,4 +1,6 @@
-// What launch.py calls: the virtual GPU begins, and its log ends.
+// The functions that launch.py calls: they start the virtual GPU, begin, judge and end its log, and
+// write what the run took. Those that can fail return null, or an error message that is valid until
+// the next call.
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
@@ -20,8 +22,8 @@
 #include "formats/line_source.h"
 #include "formats/text_file.h"
 #include "scenarios/hardware.h"
+#include "sim/check/log_check.h"
 #include "sim/check/report_json.h"
-#include "sim/check/trace_check.h"
 #include "vgpu/operators/extensions.h"
 #include "vgpu/operators/host_accesses.h"
 #include "vgpu/operators/host_work.h"
@@ -38,17 +40,17 @@
 namespace ferry::vgpu {
 namespace {
 
-// The latest are never destroyed: operators run to the end.
+// The latest of each is never destroyed, because operators run until the process ends.
 RunLog* run_log = nullptr;
 Timeline* timeline = nullptr;
 
-::pid_t process = 0;  // a forked child is none of ours
-// Logs begun after the first, each judged by whoever began it.
+::pid_t process = 0;  // a forked child is not part of the run
+// Logs that were begun after the first one. Whoever begins a log judges it.
 struct {
   std::int64_t begun = 0;
-  std::int64_t used = 0;    // of them, without the latest
-  bool first_used = false;  // the log before the first of them
-  // Of those that were judged, in which the host had a view while work was pending on it.
+  std::int64_t used = 0;    // those with an operation, without the latest
+  bool first_used = false;  // the log before them had an operation
+  // Those judged so far in which the host had a view of memory while work on it was pending.
   std::set<std::int64_t> unjudged;
 } parts;
 
@@ -59,7 +61,7 @@ void forget_python_error() {
   PyErr_Clear();
 }
 
-// As vgpu/run/child.cpp writes them.
+// Reads the settings that vgpu/run/child.cpp writes.
 void start(const nlohmann::json& settings) {
   process = ::getpid();
   const Hardware card = read_hardware(settings.at("card").get<std::string>());
@@ -94,8 +96,8 @@ void start(const nlohmann::json& settings) {
   ::pthread_atfork(nullptr, nullptr, [] { set_listener(nullptr); });
 }
 
-// Waits until autograd's thread of the device has dropped what its last backward left: for a Python
-// object it needs the interpreter, and where that is gone by then the process aborts.
+// Waits until autograd's thread of the device has dropped what its last backward left. It needs the
+// interpreter to drop a Python object. If the interpreter is gone by then, the process aborts.
 void settle_autograd() {
   const c10::AutoGradMode grad(true);
   try {
@@ -109,11 +111,12 @@ void begin_log(const std::string& path) {
   parts.used += latest_is_used() ? 1 : 0;
   parts.first_used = parts.first_used || (parts.begun == 0 && run_log->is_used());
   ++parts.begun;
-  // What fails here is the error of work that was given before; whoever gave it is told.
+  // An error here comes from work that was given before, and is reported to whoever gave it.
   cudaDeviceSynchronize();
-  // Autograd's thread may still drop what its last backward left.
+  // Autograd's thread may still drop what its last backward left, so the listener changes in one
+  // step.
   change_listener([&] {
-    run_log->settle();  // before the next, whose file may be the same
+    run_log->settle();  // before the next log begins, perhaps in the same file
     auto next = std::make_unique<RunLog>(path, *run_log);
     delete std::exchange(run_log, next.release());
     return run_log;
@@ -150,20 +153,20 @@ nlohmann::json summarise(const char* out_of_memory) {
 }
 
 nlohmann::ordered_json judge_log() {
-  if (!run_log->is_used()) return check::to_json(check::TraceReport());
+  if (!run_log->is_used()) return check::to_json(check::LogReport());
   std::stringstream in;
-  change_listener([&] {  // another thread may still drop what it has, and append that
+  change_listener([&] {  // another thread may still free memory and log that
     run_log->settle();
     in << open_file(run_log->path()).rdbuf();
     return run_log;
   });
   LineSource lines(in, run_log->path());
-  const check::TraceReport report = check::check_trace(lines);
+  const check::LogReport report = check::check_log(lines);
   if (report.unjudged_views > 0 && parts.begun > 0) parts.unjudged.insert(parts.begun);
   return check::to_json(report);
 }
 
-// Null, or what went wrong; valid until the next call.
+// Runs the call. Returns null, or the message of its error, which is valid until the next call.
 template <class Call>
 const char* guarded(Call&& call) {
   static std::string message;
@@ -184,13 +187,14 @@ const char* ferry_vgpu_start(const char* settings) {
   return guarded([&] { start(nlohmann::json::parse(settings)); });
 }
 
-// The script's step, forward, backward and update, has been asked for.
+// The script's step (forward, backward and update) has been issued.
 void ferry_vgpu_end_step() {
   with_clock([] { timeline->end_step(); });
 }
 
-// Writes what the run took, by the card's time, to this file; "" writes nothing. `out_of_memory` is
-// PyTorch's error if that ended the script, and "" otherwise. Of a forked child nothing is written.
+// Ends the run and writes what it took, by the card's time, to the file `summary`; "" writes
+// nothing. `out_of_memory` is PyTorch's error if that ended the script, and "" otherwise. A forked
+// child writes nothing.
 const char* ferry_vgpu_finish(const char* summary, const char* out_of_memory) {
   return guarded([&] {
     if (::getpid() != process) return;
@@ -201,25 +205,26 @@ const char* ferry_vgpu_finish(const char* summary, const char* out_of_memory) {
   });
 }
 
-// Waits for all work; from now on the log is this file. Not while other threads use the GPU.
+// Waits for all work. From now on the log is this file. No other thread may use the GPU meanwhile.
 const char* ferry_vgpu_begin(const char* log) {
   return guarded([&] { begin_log(log); });
 }
 
-// What the script called is not there, by this name.
+// Counts a call of something unsupported, by this name.
 void ferry_vgpu_note_refusal(const char* name) { note_refusal(name); }
 
-// Kernels were registered, or an operator is looked up.
+// Call it when kernels were registered, or an operator was looked up.
 const char* ferry_vgpu_look_for_extensions() { return guarded(look_for_extensions); }
-// Where the calling thread is, in Python (vgpu/python/places.h).
+// These note where the calling thread is in Python (vgpu/python/places.h).
 void ferry_vgpu_note_place() { note_place(); }
 void ferry_vgpu_begin_backward() { begin_backward(); }
 void ferry_vgpu_end_backward() { end_backward(); }
 
-// This process asked for a device and has none (vgpu/runtime/asking.h): a forked child.
+// Notes that this process, a forked child, asked for a device and has none (vgpu/runtime/asking.h).
 void ferry_vgpu_note_asking() { note_asking(); }
 
-// JSON: the verdict on the log since the latest begin, or {"error": …}; valid until the next call.
+// Returns JSON: the verdict on the log since the latest begin, or {"error": …}. It is valid until
+// the next call.
 const char* ferry_vgpu_judge() {
   static std::string verdict;
   const char* const error = guarded([] { verdict = judge_log().dump(-1, ' ', true); });

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kTorch = "/site-packages/torch/";
 
-// Of PyTorch's files those that pass a call on.
+// PyTorch's files that only pass a call on.
 constexpr std::array<std::string_view, 16> kPassOn = {
     "_compile.py",          "_dynamo/eval_frame.py", "_ops.py",
     "_tensor.py",           "autograd/__init__.py",  "autograd/function.py",
@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 16> kPassOn = {
     "utils/_contextlib.py", "utils/_device.py",      "utils/_python_dispatch.py",
     "utils/_pytree.py"};
 
-// The launcher's, and what it puts in the place of PyTorch's functions.
+// Returns whether the file belongs to the launcher or replaces functions of PyTorch.
 bool is_launchers(std::string_view file) {
   return file.ends_with("/vgpu/launch.py") || file.find("/vgpu/ferry_") != std::string_view::npos;
 }

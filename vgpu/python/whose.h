@@ -1,4 +1,5 @@
-// Whose a Python function is, by the path of its file.
+// Says who a Python function belongs to, by the path of its file: the program, PyTorch or nobody.
+// Places in the log are lines of the program if possible (places.h).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@ namespace ferry::vgpu {
 enum class Whose : std::uint8_t {
   kPrograms,
   kTorchs,
-  kNobodys,  // it passes calls on: the interpreter's, the launcher's, PyTorch's dispatcher
+  kNobodys,  // passes calls on: in the interpreter, the launcher, PyTorch's dispatcher
 };
 
 Whose whose(std::string_view file);

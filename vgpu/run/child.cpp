@@ -44,7 +44,7 @@ std::string settings(const Options& options, const Setting& setting,
   return json.dump();
 }
 
-// After fork. Returns only if there is no such program.
+// Called after fork. Returns only if the interpreter cannot be started.
 void become(const Options& options, const std::filesystem::path& launcher) {
   std::vector<std::string> words = {options.python, launcher.string()};
   words.insert(words.end(), options.script.begin(), options.script.end());
@@ -54,7 +54,7 @@ void become(const Options& options, const std::filesystem::path& launcher) {
   ::execvp(argv.front(), argv.data());
 }
 
-// After fork.
+// Called after fork. Sends the output of this process to the file.
 void print_to(const std::filesystem::path& file) {
   const int output = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (output < 0 || ::dup2(output, STDOUT_FILENO) < 0 || ::dup2(output, STDERR_FILENO) < 0) {
@@ -65,7 +65,8 @@ void print_to(const std::filesystem::path& file) {
 
 volatile pid_t script = 0;
 
-// A time limit ends this process alone, and the script's log is still to be judged.
+// Passes signals on to the script. A time limit ends only this process, and the script's log must
+// still be judged.
 void pass_on_to(pid_t child) {
   script = child;
   struct sigaction action {};
@@ -99,7 +100,7 @@ int run_script(const Options& options, const Setting& setting,
   ::setenv("FERRY_VIRTUAL_GPU", settings(options, setting, libraries, files).c_str(), 1);
   const std::string preloaded = preload(libraries);
   ::setenv("FERRY_VIRTUAL_GPU_ASKING", files.asking.c_str(), 1);
-  // The terminal sends Ctrl-C to both; the script says what becomes of it.
+  // The terminal sends Ctrl-C to both processes; the script decides what it does.
   std::signal(SIGINT, SIG_IGN);
   const pid_t child = ::fork();
   if (child < 0) fail("cannot start a process");
@@ -108,7 +109,7 @@ int run_script(const Options& options, const Setting& setting,
     ::setenv("LD_PRELOAD", preloaded.c_str(), 1);
     if (!setting.allocator.empty()) {
       ::setenv("PYTORCH_CUDA_ALLOC_CONF", setting.allocator.c_str(), 1);
-      ::unsetenv("PYTORCH_ALLOC_CONF");  // which goes first
+      ::unsetenv("PYTORCH_ALLOC_CONF");  // it would take precedence
     }
     if (!files.output.empty()) print_to(files.output);
     become(options, libraries / "launch.py");

@@ -1,4 +1,6 @@
-// The Python process on the virtual GPU.
+// Starts the Python process that runs the script on the virtual GPU, and waits for it. The process
+// gets Ferry's CUDA runtime by LD_PRELOAD and its settings as JSON in $FERRY_VIRTUAL_GPU
+// (vgpu/python/launch.py). It leaves its results in files.
 #pragma once
 
 #include <filesystem>
@@ -7,19 +9,21 @@
 
 namespace ferry::vgpu {
 
-// Why it cannot be started here, "" if it can: a real GPU, a missing file of ours.
+// Returns why the script cannot be started here (a real GPU, a missing file of Ferry's), or "" if
+// it can.
 std::string why_not(const Options& options, const std::filesystem::path& libraries);
 
 struct Files {
   std::filesystem::path log;
-  std::filesystem::path summary;  // how long it took, on the card (summary.h)
-  std::filesystem::path asking;   // who asked for a device and has none (ending.h)
-  std::filesystem::path output;   // what the script prints; "": where we print
+  std::filesystem::path summary;  // time and memory of the run (summary.h)
+  std::filesystem::path asking;   // processes that asked for a device and have none (ending.h)
+  std::filesystem::path output;   // the script's output; "": it prints where we do
 };
 
-// Runs the script in this setting to its end, and leaves these files. Returns its exit status;
-// ended by a signal, kStoppedBase and the signal. Ctrl-C reaches it, SIGTERM and SIGHUP are passed
-// on to it, and it is waited for. Throws std::system_error if there is no such interpreter.
+// Runs the script in this setting to its end, which leaves these files. Returns its exit status, or
+// kStoppedBase plus the signal that ended it, or kResourceMissing if there is no such interpreter.
+// Ctrl-C reaches the script, and SIGTERM and SIGHUP are passed on to it; this process waits for it.
+// Throws std::system_error if no process can be started.
 int run_script(const Options& options, const Setting& setting,
                const std::filesystem::path& libraries, const Files& files);
 

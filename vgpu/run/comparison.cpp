@@ -50,7 +50,8 @@ void tell(const Row& row, const std::filesystem::path& output) {
   }
 }
 
-// What `policies` is measured by: the same card and allocator, with nothing put around.
+// The time of a step without a policy, with which `slowdown` compares: that of the row with the
+// same card, allocator and seed.
 std::optional<std::int64_t> keep_ns(const std::vector<Row>& rows, const Setting& setting) {
   for (const Row& row : rows) {
     if (row.setting.card != setting.card || row.setting.allocator != setting.allocator) continue;
@@ -108,7 +109,7 @@ std::vector<Row> compare(const Options& options, const std::filesystem::path& li
     const RunFile output("");
     rows.push_back({setting, run_once(options, setting, libraries, output.path())});
     tell(rows.back(), output.path());
-    if (rows.back().run.ending.status >= kStoppedBase) break;  // Ctrl-C is for all of them
+    if (rows.back().run.ending.status >= kStoppedBase) break;  // Ctrl-C ends all of them
   }
   return rows;
 }

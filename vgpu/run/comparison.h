@@ -1,4 +1,5 @@
-// The same script in several settings: a run for each, and a table of what they need and take.
+// Runs the same script in several settings, and makes a table of what each run needs and takes.
+// Each row of the table is a run of its own, in a process of its own.
 #pragma once
 
 #include <filesystem>
@@ -16,22 +17,23 @@ struct Row {
   Run run;
 
   bool out_of_memory() const;
-  // It ended otherwise than by its end, or by the end of the card's memory.
+  // The script neither came to its end nor ran out of the card's memory.
   bool failed() const;
 };
 
-// One after another. What the scripts print is not shown, but for the end of what one that failed
-// printed; races are.
+// Runs the script once in each setting, one run after another. Races are printed. What a script
+// prints is not shown, except the last lines if it failed.
 std::vector<Row> compare(const Options& options, const std::filesystem::path& libraries);
 
-// What no row has for itself, or what is the same in all, has no column.
+// Leaves out the columns of allocator and seed if no row has one.
 std::string to_table(const std::vector<Row>& rows);
-// "rows": of each its setting, its verdict and what was simulated.
+// Returns an array "rows"; each row has its setting, its verdict and what was simulated.
 nlohmann::ordered_json to_json(const std::vector<Row>& rows);
-// kOk if every row is an answer, out of memory or not, and none has a race; kNotJudged if one has
-// to be judged and was not.
+// Returns the status of the first script that failed, or kViolated if a run has a race, or
+// kNotJudged if a run had to be judged and was not. Otherwise returns kOk: out of memory is an
+// answer.
 int exit_code(const std::vector<Row>& rows);
-// The last line: "6 of 6 runs were judged in whole: 0 violations".
+// Returns the last line, such as "6 of 6 runs were judged in whole: 0 violations".
 std::string verdict_of(const std::vector<Row>& rows);
 
 }  // namespace ferry::vgpu

@@ -47,7 +47,7 @@ void cut_to_lines(const std::filesystem::path& log) {
   std::ifstream in(log, std::ios::binary);
   std::uintmax_t whole = std::filesystem::file_size(log);
   constexpr std::uintmax_t kPiece = 1 << 16;
-  // From behind: a line ends in '\n', and what is not written yet is zeros.
+  // Searches from the end. Each line ends in '\n', and what was not written yet is zeros.
   while (whole > 0) {
     const std::uintmax_t begin = whole > kPiece ? whole - kPiece : 0;
     std::string piece(whole - begin, '\0');
@@ -62,7 +62,7 @@ void cut_to_lines(const std::filesystem::path& log) {
 
 namespace {
 
-// As C libraries older than 2.32 do not say it.
+// C libraries older than 2.32 cannot name a signal.
 std::string signal_name(int signal) {
   static constexpr std::pair<int, const char*> kNames[] = {
       {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGHUP, "SIGHUP"},

@@ -1,4 +1,6 @@
-// ferry-run: the program behind `ferry run`, for `ferry` itself never sees the virtual GPU.
+// ferry-run, the program behind `ferry run`. It is a program of its own, so that `ferry` itself
+// never sees the virtual GPU. It runs the script once, or once in each setting that is compared,
+// prints the verdict, and writes the files that the options name.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -37,7 +39,7 @@ int run_alone(const Options& options, const std::filesystem::path& libraries) {
   if (run.summary) {
     std::fprintf(stderr, "ferry run: %s\n", to_string(*run.summary).c_str());
     if (const std::string refused = refused_text(*run.summary); !refused.empty()) {
-      std::fprintf(stderr, "ferry run: not there, and so it failed: %s\n",
+      std::fprintf(stderr, "ferry run: not supported, so these calls failed: %s\n",
                    ferry::printable(refused).c_str());
     }
   }

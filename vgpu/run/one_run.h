@@ -1,4 +1,6 @@
-// One run of the script, from its process to its verdict.
+// One run of the script, from the start of its process to its verdict: starts the script, waits for
+// it, judges its log, and reads how it ended and what it took. The files of a run are temporary,
+// except a log that the user names.
 #pragma once
 
 #include <filesystem>
@@ -6,14 +8,15 @@
 #include <optional>
 #include <string>
 
-#include "sim/check/trace_check.h"
+#include "sim/check/log_check.h"
 #include "vgpu/run/ending.h"
 #include "vgpu/run/options.h"
 #include "vgpu/run/summary.h"
 
 namespace ferry::vgpu {
 
-// The user's file, or one that goes with this object. Throws std::system_error.
+// A file of the run: the user's, or a temporary one that is deleted with this object. Throws
+// std::system_error.
 class RunFile {
  public:
   explicit RunFile(const std::string& kept);
@@ -21,7 +24,7 @@ class RunFile {
   RunFile(const RunFile&) = delete;
   RunFile& operator=(const RunFile&) = delete;
 
-  // The script may change folders.
+  // The path is absolute, because the script may change folders.
   std::filesystem::path path() const { return std::filesystem::absolute(path_); }
 
  private:
@@ -31,26 +34,26 @@ class RunFile {
 
 struct Run {
   Ending ending;
-  bool used = false;             // the GPU, and not in parts that were judged by themselves alone
-  bool requires_judged = false;  // as the options have it
-  check::TraceReport report;
+  bool used = false;             // the GPU was used outside separately judged parts
+  bool requires_judged = false;  // from the options
+  check::LogReport report;
   std::optional<Summary> summary;
 
   Judged judged() const;
-  // What was done and is in no log, in words; "" of nothing.
+  // Describes what was done and is in no log; "" if there is nothing.
   std::string unjudged_text() const;
-  // What has to be judged was not.
+  // Returns whether all of the run had to be judged, and some of it was not.
   bool falls_short() const { return requires_judged && judged() != Judged::kAll; }
-  // The script's own, if it is not 0; else what the verdict says.
+  // The script's own exit code, if it is not 0; otherwise that of the verdict.
   int exit_code() const;
 };
 
-// Throws std::system_error where there is no such interpreter, InputError for what is no log. What
-// the script prints goes to `output`, if there is one.
+// The script prints to the file `output`, if that is not empty. Throws std::system_error
+// if no process can be started or no file written, and InputError if the log is not a valid log.
 Run run_once(const Options& options, const Setting& setting, const std::filesystem::path& libraries,
              const std::filesystem::path& output);
 
-// The verdict, as `ferry check --json` has it, and what was simulated.
+// Returns the verdict, in the form of `ferry check --json`, and what was simulated.
 nlohmann::ordered_json to_json(const Run& run);
 
 }  // namespace ferry::vgpu

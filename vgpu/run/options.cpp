@@ -18,8 +18,8 @@ namespace {
 
 constexpr const char* kFooter = R"(
 SCRIPT is a Python program that uses PyTorch's CUDA (or -m MODULE, or -c CODE). It runs on this
-machine's CPU, on a GPU that is none: values are the CPU's, memory is as much as the card has, and
-time is simulated. At its end the log of its streams is judged, as by `ferry check`.
+machine's CPU, on an emulated GPU: values are the CPU's, memory is as much as the card has, and time
+is simulated. At its end the log of its streams is judged, as by `ferry check`.
 
 Examples:
   ferry run train.py --steps 3            on an h100
@@ -29,20 +29,20 @@ Examples:
                                           one table of six runs: memory, time, what fits
   ferry run --no-values train.py          memory and time of a large model, in seconds
   ferry run --side-first train.py         side streams run ahead of the default one
-  ferry run --seeds 20 train.py           twenty runs, whose schedules are drawn
+  ferry run --seeds 20 train.py           twenty runs, each with a random schedule
   ferry run --log run.jsonl train.py      keep the log of its streams
-  ferry run --sarif run.sarif train.py    the races, for what shows them in the source
+  ferry run --sarif run.sarif train.py    the races, for editors and code hosts
   ferry run -m package.train              a module, as `python -m` runs it
   torchrun --nproc-per-node 2 --no-python ferry run train.py
                                           a launcher starts a run for each rank
 
 Exit codes: the script's own, if it is not 0; 1 a race was found; 2 usage; 7 no PyTorch, or a real
-GPU is there; 8 not judged. The last line says what was judged, whatever way the run ends.)";
+GPU is there; 8 not judged. The last line says what was judged, however the run ends.)";
 
-constexpr int kMostCards = 8;  // of the runtime (vgpu/runtime/settings.h)
+constexpr int kMostCards = 8;  // the runtime's limit (vgpu/runtime/settings.h)
 constexpr int kMostSeeds = 100'000;
 
-// Everything from the script on is the script's, so the options end where it stands.
+// Options end where the script stands. Everything after it belongs to the script.
 std::vector<std::string> script_of(const std::vector<std::string>& rest, const CLI::App& app) {
   if (rest.empty()) throw InputError("ferry run", 0, "expected a script (ferry run --help)");
   const std::string& path = rest.front();
@@ -50,14 +50,14 @@ std::vector<std::string> script_of(const std::vector<std::string>& rest, const C
     if (rest.size() > 1) return rest;
     throw InputError(
         "ferry run", 0,
-        "expected " + std::string(path == "-m" ? "a module" : "code") + " behind '" + path + "'");
+        "expected " + std::string(path == "-m" ? "a module" : "code") + " after '" + path + "'");
   }
   if (path.starts_with("-")) {
     std::vector<std::string> known;
     for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
     throw InputError("ferry run", 0,
                      "there is no option '" + path + "'" + did_you_mean(path, known) +
-                         "; the script's own come behind it (ferry run --help)");
+                         "; the script's own options come after the script (ferry run --help)");
   }
   if (!std::filesystem::is_regular_file(path)) {
     throw InputError(path, 0, "expected a Python script: there is no such file");
@@ -65,7 +65,8 @@ std::vector<std::string> script_of(const std::vector<std::string>& rest, const C
   return rest;
 }
 
-// "keep", or the path of a plan's file, which the script's process finds from wherever it is.
+// Returns "keep" or another policy's name, or the absolute path of a plan's file, which the
+// script's process finds from any folder.
 std::string policy_of(const std::string& word) {
   if (std::ranges::find(kPolicies, word) != std::end(kPolicies)) return word;
   if (std::filesystem::is_regular_file(word)) return std::filesystem::absolute(word).string();
@@ -82,7 +83,7 @@ Card card_of(const std::string& word) {
   return {read_hardware(file), file};
 }
 
-// Of several runs: what one file can hold.
+// If there are several runs, rejects the options whose file can hold only one.
 void check_comparison(const Options& options) {
   if (options.settings().size() == 1) return;
   for (const auto& [option, file] : {std::pair("--log", &options.log),
@@ -91,48 +92,48 @@ void check_comparison(const Options& options) {
                                      {"--sarif", &options.sarif}}) {
     if (file->empty()) continue;
     throw InputError(option, 0,
-                     "expected with one card, policy, allocator's setting and seed: it is of one "
-                     "run, and here are " +
+                     "expected with one card, policy, allocator setting and seed: the file holds "
+                     "one run, and the number of runs is " +
                          std::to_string(options.settings().size()));
   }
 }
 
-// What may be several, each with a run.
+// Adds the options that make a setting. Some may have several values, with a run for each.
 void add_settings(CLI::App& app, Options& options, std::vector<std::string>& cards) {
   app.add_option("--card", cards, "The card: a shipped name, or a .toml file")
       ->type_name("NAMES")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--hardware", cards)->group("")->delimiter(',')->allow_extra_args(false);
-  app.add_option("--cards", options.card_count, "So many of them, cuda:0 and on")
+  app.add_option("--cards", options.card_count, "The number of such cards, from cuda:0 on")
       ->type_name("N")
       ->check(CLI::Range(1, kMostCards));
   app.add_option("--policy", options.policies,
-                 "Around the script's models: keep, offload, checkpoint, checkpoint-offload, or "
-                 "the file of a plan")
+                 "What to put around the script's models: keep, offload, checkpoint, "
+                 "checkpoint-offload, or the file of a plan")
       ->type_name("NAMES")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--alloc-conf", options.allocators,
-                 "As PYTORCH_CUDA_ALLOC_CONF; again for another run")
+                 "A value for PYTORCH_CUDA_ALLOC_CONF; repeat it for another run")
       ->type_name("TEXT")
       ->allow_extra_args(false);
   app.add_flag("--segments-go-up", options.segments_go_up,
-               "The card puts each segment above the last, not below, as drivers do");
+               "Place allocator segments at increasing addresses (real drivers use decreasing)");
 }
 
-// What is left of a run.
+// Adds the options for the files that a run leaves.
 void add_files(CLI::App& app, Options& options) {
   app.add_option("--log", options.log, "Keep the log of its streams here")->type_name("FILE");
-  app.add_option("--trace", options.trace, "What its streams did and when, for ui.perfetto.dev")
+  app.add_option("--trace", options.trace, "What the streams did and when, for ui.perfetto.dev")
       ->type_name("FILE");
   app.add_option(
          "--snapshot", options.snapshot,
          "PyTorch's memory snapshot of the run, for torch.cuda._memory_viz and `ferry replay`")
       ->type_name("FILE");
-  app.add_option("--json", options.json, "The verdict here, as `ferry check --json` has it")
+  app.add_option("--json", options.json, "The verdict, in the form of `ferry check --json`")
       ->type_name("FILE");
-  app.add_option("--sarif", options.sarif, "The verdict here, as SARIF 2.1.0")->type_name("FILE");
+  app.add_option("--sarif", options.sarif, "The verdict, as SARIF 2.1.0")->type_name("FILE");
 }
 
 }  // namespace
@@ -164,9 +165,9 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.prefix_command();
   add_settings(app, options, cards);
   CLI::Option* seed =
-      app.add_option("--seed", options.seed, "Draws when streams' work runs")->type_name("N");
+      app.add_option("--seed", options.seed, "Seed of a random stream schedule")->type_name("N");
   CLI::Option* seeds =
-      app.add_option("--seeds", options.seeds, "So many runs, of the seeds from --seed (or 0) on")
+      app.add_option("--seeds", options.seeds, "The number of runs, with seeds from --seed (or 0)")
           ->type_name("N")
           ->check(CLI::Range(1, kMostSeeds));
   CLI::Option* side =
@@ -182,15 +183,15 @@ std::optional<Options> parse_options(int argc, char** argv) {
   }
   CLI::Option* no_values = app.add_flag(
       "--no-values", without_values, "Compute nothing: memory, streams and time of large models");
-  app.add_flag("--zeros", zeros, "What the script reads back is 0, and is not refused")
+  app.add_flag("--zeros", zeros, "What the script reads back is 0, instead of an error")
       ->needs(no_values);
   add_files(app, options);
-  const char* const python = std::getenv("FERRY_PYTHON");  // of the wheel's command, its own
-  options.python = python != nullptr ? python : "python3";
-  app.add_option("--python", options.python, "The interpreter")->type_name("PATH");
+  if (const char* python = std::getenv("FERRY_PYTHON")) options.python = python;  // by the wheel
+  app.add_option("--python", options.python, "The Python interpreter")->type_name("PATH");
   app.add_flag("--require-judged", options.requires_judged,
-               "Exit with 8 where CUDA was not used, or a child process asked for a device");
-  app.add_flag("--hide-gpu", options.hide_gpu, "Run so even where there is a real GPU");
+               "Exit with 8 if not everything was judged: CUDA was not used, a child process "
+               "asked for a device, or NumPy used page-locked memory unseen");
+  app.add_flag("--hide-gpu", options.hide_gpu, "Use the virtual GPU even if there is a real one");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
@@ -209,7 +210,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   for (const std::string& card : cards) options.cards.push_back(card_of(card));
   for (std::string& policy : options.policies) policy = policy_of(policy);
   check_comparison(options);
-  // Streams far apart: where each is drawn anew at every call, they seldom are.
+  // kMixed, because streams seldom get far apart if each runs at random at every call (kRandom).
   if (seed->count() + seeds->count() > 0) options.schedule = Schedule::kMixed;
   if (without_values) {
     options.values = zeros ? ComputedValues::kZeros : ComputedValues::kRefused;

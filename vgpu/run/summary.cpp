@@ -83,7 +83,7 @@ std::string to_string(const Summary& summary) {
 }
 
 std::string refused_text(const Summary& summary) {
-  constexpr std::size_t kMost = 3;  // the names of kernels are long
+  constexpr std::size_t kMost = 3;  // kernels have long names
   std::string text;
   std::size_t named = 0;
   for (const auto& [name, count] : summary.refused) {

@@ -1,5 +1,5 @@
-// How long a run would have taken on the card, and its peaks of memory: what the script's process
-// leaves in a file.
+// The summary that the script's process leaves in a file: how long the run would have taken on the
+// card, and its peaks of memory. ferry-run reads it and prints it as text or JSON.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace ferry::vgpu {
 
-// In nanoseconds. What is neither a kernel's nor a wait's the default stream had no work.
+// Times in nanoseconds. In the rest of the step the default stream had no work.
 struct StepTime {
   std::int64_t step_ns = 0;
   std::int64_t kernels_ns = 0;
   std::int64_t waits_ns = 0;
-  std::int64_t host_ns = 0;  // of that without work: until the host had computed, or copied
+  std::int64_t host_ns = 0;  // without work, while the host computed or staged copies
 };
 
-// Peaks.
+// The peaks of one device.
 struct DeviceMemory {
-  std::int64_t allocated_bytes = 0;  // by PyTorch's allocator, since the script last reset its peak
-  std::int64_t reserved_bytes = 0;   // of the device, by the runtime
+  std::int64_t allocated_bytes = 0;  // of PyTorch's allocator, since the script last reset its peak
+  std::int64_t reserved_bytes = 0;   // taken from the device
 };
 
 struct Summary {
@@ -33,22 +33,23 @@ struct Summary {
   std::int64_t pinned_bytes = 0;
   std::int64_t run_ns = 0;
   std::vector<StepTime> steps;  // between the ends of the optimizer's steps
-  // What the script called and the virtual GPU does not have, and how often.
+  // The calls that the virtual GPU does not support, and how often the script made them.
   std::map<std::string, std::int64_t> refused;
 
   // The step of median length.
   std::optional<StepTime> step() const;
-  // The device of which most was reserved; of equals, the first.
+  // The device with the most reserved bytes; the first of them if several are equal.
   std::size_t fullest() const;
 };
 
-// None: the script ended before it began, or was ended. Throws nlohmann::json::exception if it is
-// no summary.
+// Returns nullopt if Python did not come to its end, or CUDA was not used. Throws
+// nlohmann::json::exception if the file is no summary.
 std::optional<Summary> read_summary(const std::filesystem::path& file, const std::string& card);
 
 // "simulated h100: at most 8.81 GiB allocated, …; a step 27.9 ms (kernels 92 %, …), the run 1.5 s"
 std::string to_string(const Summary& summary);
-// "cudaHostRegister (2 times), cudaIpcOpenEventHandle and 3 more"; "" of nothing.
+// Returns "cudaHostRegister (2 times), cudaIpcOpenEventHandle and 3 more"; "" if nothing was
+// rejected.
 std::string refused_text(const Summary& summary);
 nlohmann::ordered_json to_json(const Summary& summary);
 

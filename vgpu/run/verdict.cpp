@@ -8,17 +8,17 @@
 
 namespace ferry::vgpu {
 
-check::TraceReport judge(const std::filesystem::path& log, const std::string& name) {
+check::LogReport judge(const std::filesystem::path& log, const std::string& name) {
   std::ifstream in = open_file(log.string());
   LineSource lines(in, name.empty() ? "the log" : name);
-  return check::check_trace(lines);
+  return check::check_log(lines);
 }
 
-void print(const check::TraceReport& report, const std::string& name) {
+void print(const check::LogReport& report, const std::string& name) {
   if ((!report.violations.empty() || !report.unjudged.empty()) && name.empty()) {
     std::fprintf(stderr, "ferry run: (line N) is a line of the log, which --log FILE keeps\n");
   }
-  for (const check::TraceViolation& violation : report.violations) {
+  for (const check::LogViolation& violation : report.violations) {
     std::fprintf(stderr, "ferry run: %s", printable(violation.message).c_str());
     if (violation.count > 1) {
       std::fprintf(stderr, " (%llu times)", static_cast<unsigned long long>(violation.count));

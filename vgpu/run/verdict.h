@@ -1,21 +1,22 @@
-// What the checkers say of a run's log.
+// Judges the log of a run with the checkers, and prints what they found. All output goes to stderr,
+// because stdout is the script's.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
-#include "sim/check/trace_check.h"
+#include "sim/check/log_check.h"
 #include "vgpu/run/one_run.h"
 
 namespace ferry::vgpu {
 
-// `name` is what the log is called in the report, "" if it is not kept. Throws InputError if it is
-// no log.
-check::TraceReport judge(const std::filesystem::path& log, const std::string& name);
+// `name` is what the log is called in the report; "" if the log is not kept. Throws InputError if
+// the file is not a valid log.
+check::LogReport judge(const std::filesystem::path& log, const std::string& name);
 
-// The violations. On stderr: stdout is the script's.
-void print(const check::TraceReport& report, const std::string& name);
-// What was judged, and what was not: the last line of a run. On stderr.
+// Prints the violations, and what was not judged.
+void print(const check::LogReport& report, const std::string& name);
+// Prints the last line of a run: what was judged, and what was not.
 void print_verdict(const Run& run, const std::string& name);
 
 }  // namespace ferry::vgpu

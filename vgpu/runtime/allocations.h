@@ -1,8 +1,8 @@
-// The pieces of memory that the runtime has given out, by the addresses where they begin.
+// The blocks of memory that the runtime has given out, keyed by their start address.
 //
-// These are plain values, and the parts that own such a map say what guards it (device_memory.h,
-// pinned_memory.h). No two pieces meet, but those that are mapped and stand side by side are one
-// (virtual_memory.h).
+// These are plain values. The parts that own such a map say what guards it (device_memory.h,
+// pinned_memory.h). Blocks do not overlap. Adjacent mapped blocks of one device are merged into one
+// entry (virtual_memory.h).
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@ namespace ferry::vgpu {
 struct Allocation {
   std::size_t bytes = 0;
   int device = 0;
-  bool mapped = false;  // addresses that pieces are mapped to, one behind the other
+  bool mapped = false;  // one or several adjacent mapped pieces of virtual memory
 };
 using Allocations = std::map<std::uintptr_t, Allocation>;
 
-// The one that has all of these bytes, or null.
+// Returns the block that contains all of these bytes, or null.
 inline const Allocation* find_allocation(const Allocations& in, const void* address,
                                          std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
@@ -29,7 +29,7 @@ inline const Allocation* find_allocation(const Allocations& in, const void* addr
   return begin + bytes <= start + allocation.bytes ? &allocation : nullptr;
 }
 
-// Memory is taken of the machine in pages.
+// Rounds up to whole pages, the unit in which the machine gives out memory.
 inline constexpr std::size_t pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
 }  // namespace ferry::vgpu

@@ -10,15 +10,15 @@
 namespace ferry::vgpu {
 
 void note_asking() {
-  static std::atomic<::pid_t> noted = 0;  // a forked child is another one
+  static std::atomic<::pid_t> noted = 0;  // a forked child inherits this and has another number
   const ::pid_t self = ::getpid();
   const char* const path = std::getenv("FERRY_VIRTUAL_GPU_ASKING");
   if (path == nullptr || noted.exchange(self) == self) return;
-  // It is gone where the run has ended: not made again.
+  // No O_CREAT: the file is gone once the run has ended, and must not come back.
   const int file = ::open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) return;
   const std::string line = std::to_string(self) + "\n";
-  // If it cannot be written there is nobody to tell: the child is not the one who looks for it.
+  // A failed write is ignored: this process is not the one that reads the file.
   [[maybe_unused]] const ::ssize_t written = ::write(file, line.data(), line.size());
   ::close(file);
 }

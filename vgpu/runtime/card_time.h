@@ -1,11 +1,11 @@
-// The clock that the runtime was given (clock.h), or none: then nothing here has an effect.
+// The runtime's clock, which is optional (clock.h). Without a clock every call here does nothing.
 //
-// It spares the other parts the question whether there is a clock. A record keeps the clock that it
-// was made with (snapshot.h), for the clock may be set when there are records already.
+// It saves the other parts the check whether there is a clock. A record keeps the clock that it was
+// made with (snapshot.h), because the clock may be set after records were made.
 //
-// The runtime's lock guards it (runtime.h), and the clock is called under that lock. It does not
-// own the clock, which outlives every event and stream. What the clock says of the host's time is
-// one time for all threads.
+// The runtime's lock guards this class (runtime.h), and the clock is called under that lock. The
+// class does not own the clock, which must outlive every event and stream. All host threads share
+// one host time.
 #pragma once
 
 #include "vgpu/runtime/clock.h"
@@ -14,8 +14,8 @@ namespace ferry::vgpu {
 
 class CardTime {
  public:
-  // `answers`: what the host asks is done when it would be by the clock. Otherwise the streams'
-  // tempo decides (schedule.h).
+  // If `answers` is true, the clock answers the host's queries: work is done when the card would be
+  // done with it. Otherwise the streams' tempo decides (schedule.h).
   void set(Clock* clock, bool answers) {
     clock_ = clock;
     answers_ = clock != nullptr && answers;

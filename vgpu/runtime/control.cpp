@@ -1,8 +1,8 @@
-// What tests and `ferry run` tell the virtual GPU, and ask of it.
+// Implements control.h: tests and `ferry run` configure the virtual GPU and query it here.
 //
-// Each function takes the runtime's lock, and tells or asks one of its parts (runtime.h). What is
-// said of blocks, and of kernels, is told to the log as well. A place, and what a thread says of
-// itself, is the thread's alone and needs no lock.
+// Each function takes the runtime's lock and calls one of its parts (runtime.h). Blocks, kernels
+// and host accesses are reported to the log as well. Data of the calling thread alone, such as its
+// step and its place, needs no lock.
 #include "vgpu/runtime/control.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 std::atomic<FindPlace> place_finder = nullptr;
 
-// The runtime, for as long as its lock is held.
+// Gives access to the runtime and holds the runtime's lock while it lives.
 class Locked {
  public:
   Runtime* operator->() const { return &runtime_; }

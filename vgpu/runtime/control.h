@@ -1,39 +1,41 @@
-// A CUDA runtime without a GPU, in place of libcudart: memory is host memory, streams are queues,
-// and a seed decides when what was queued runs. It is no GPU: it knows nothing of kernels or of
-// time, and what passes on it has yet to be seen on a device.
+// A CUDA runtime without a GPU, in place of libcudart. Device memory is host memory, streams are
+// queues, and a seed decides when queued work runs. It is an emulator: it knows nothing of kernels
+// or of time, and a program that passes on it may still fail on a real device.
 //
-// The library defines the entry points that LibTorch and Ferry call; a program that links it before
-// libcudart runs the real LibTorch CUDA code, its streams, events and caching allocator, on it.
-// LibTorch's own kernels do not compute here: a launch returns cudaErrorNotSupported. One computes
-// by `launch`, a function that runs as a kernel would, when its stream comes to it; LibTorch's
-// operators do so by vgpu/operators.
+// The library defines the entry points that LibTorch and Ferry call. A program that links it before
+// libcudart runs LibTorch's real CUDA code (streams, events, caching allocator) on it. LibTorch's
+// own kernels do not compute here: their launch returns cudaErrorNotSupported. `launch` queues a
+// function that runs in its stream's order, as a kernel would; vgpu/operators uses it for
+// LibTorch's operators.
 //
-// What is promised is CUDA's least (CUDA runtime API and programming guide):
+// The runtime promises no more than CUDA does (CUDA runtime API and programming guide):
 //
-//  * a stream is a queue; streams meet at events only. An event is a snapshot: a wait takes what
-//    it holds at the time of the call, and of one never recorded nothing;
-//  * the legacy default stream waits for the blocking streams, and they for it; LibTorch's pool
-//    streams are non-blocking;
-//  * a copy with pinned memory is queued. With pageable memory the seed has it: staged, as most
-//    machines do, where a copy to the host is done when the call returns and one from the host has
-//    been read by then; or queued, as where the device reaches all memory;
+//  * A stream is a queue. Only events order streams. An event is a snapshot: a wait covers the
+//    record that the event has at the time of the call, and nothing if it was never recorded.
+//  * The legacy default stream waits for the blocking streams, and they wait for it. LibTorch's
+//    pool streams are non-blocking.
+//  * A copy with pinned memory is queued. With pageable memory the seed decides. The copy may be
+//    staged, as on most machines: a copy to the host is done when the call returns, and a copy from
+//    the host has read its source by then. Or it is queued, as on machines whose device reaches all
+//    memory.
 //  * cudaFree waits for its device. (The documentation says that it may; LibTorch's allocator needs
-//    it.) cudaFreeHost waits for nothing: its bytes are scribbled over, at once.
+//    it.) cudaFreeHost waits for nothing and overwrites the bytes at once.
 //
-// A kernel that spins (kernel_entries.cpp) keeps its stream from going on, at any tempo, until the
-// host waits for it or has called the runtime so often: a call stands for a microsecond.
+// A kernel that spins (kernel_entries.cpp) blocks its stream, at any tempo, until the host waits
+// for it or has called the runtime often enough: each call counts as a microsecond.
 //
-// A stream's tempo is when its work runs: eager, at once; lazy, when the host waits for it, and
-// never for a query; random, some of it at each call into the runtime. Under `mixed`, each stream
-// draws its tempo from the seed: so one stream races ahead while another stalls, and an order that
-// is not asked for does not come about by luck. Under `side first` the default stream is lazy and
-// all others are eager; under `main first` it is the other way round. Under these three a host that
-// asks again and again gets its answer in the end.
+// A stream's tempo says when its work runs. Eager: at once. Lazy: when the host waits for it; a
+// query does not run it. Random: some of it at each call into the runtime. Under `mixed` the seed
+// picks a tempo for each stream: one stream runs ahead while another stalls, so a missing wait does
+// not stay hidden by luck. Under `side first` the default stream is lazy and all others are eager;
+// `main first` is the opposite. Under these three a host that keeps querying gets its answer in the
+// end.
 //
-// Every operation goes to a Listener, as the simulator's do to the checkers, in the order of the
-// calls. Host addresses are moved above sim's kHostBase. A query that succeeded is an event sync.
-// Without a clock an operation takes a microsecond. Not modelled: kernels, stream capture,
-// managed memory, peer access other than by plain copies, several processes.
+// Every operation is reported to a Listener in the order of the calls, as the simulator reports its
+// operations to the checkers. Host addresses are moved above sim's kHostBase. A successful query is
+// reported as a synchronisation. Without a clock each operation takes a microsecond. Not modelled:
+// kernels, stream capture, managed memory, peer access other than by plain copies, several
+// processes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -51,63 +53,69 @@ namespace ferry::vgpu {
 
 enum class Tempo : std::uint8_t { kEager, kLazy, kRandom, kMixed, kSideFirst, kMainFirst };
 
-// What kernels compute: all, or only what they make of few known bytes (kFewBytes), as positions
-// and masks are; so that the memory of a device need not exist. What is not known is 0 where the
-// host gets it, but in large copies to page-locked memory, which leave it as it was. kRefused: the
-// program is refused what it reads back and nobody knows (vgpu/operators).
+// Says which kernels compute. kComputed: all of them. The other two: only kernels that read known
+// bytes and touch at most kFewBytes, such as those for positions and masks. Then the memory of a
+// device need not exist. Where the host reads a value that is not known, it gets 0; a large copy to
+// page-locked memory leaves that memory as it was. Under kRefused a program that reads back an
+// unknown value gets an error instead (vgpu/operators).
 enum class KernelValues : std::uint8_t { kComputed, kRefused, kZeros };
-inline constexpr std::uint64_t kFewBytes = std::uint64_t{1} << 20;  // read and written, in all
+inline constexpr std::uint64_t kFewBytes = std::uint64_t{1} << 20;  // read and written, in total
 
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual void on(const StreamOp& op) = 0;
-  // The bytes went back to the system: nothing is given out there before the device is done.
+  // The bytes went back to the system. No new memory lies there until the device is done.
   virtual void forget(Range range) = 0;
   virtual void destroy_event(EventId event) = 0;
 };
 
-// Runs whatever is queued, and forgets failures, tempo and listener. Memory, streams and events
-// stay: LibTorch keeps some for ever.
+// Drains all queues. Then resets failures, tempo, listener, memory sizes and the calling thread's
+// state. Memory, streams and events stay, because LibTorch keeps some of them for ever.
 void reset();
 
-// Runs whatever is queued, and the host learns nothing by it.
+// Drains all queues without logging a host synchronisation.
 void run_everything();
 
-// Of every stream. Runs whatever is queued first.
+// Sets the tempo of every stream. Drains all queues first.
 void set_tempo(Tempo tempo, std::uint64_t seed);
-// Of one stream, from now on.
+// Sets the tempo of one stream, from now on.
 void set_tempo(cudaStream_t stream, Tempo tempo);
-// Called under the runtime's lock; must not call it. None: nobody.
+// Sets the listener to which operations are reported; null means none. The listener is called under
+// the runtime's lock and must not call the runtime.
 void set_listener(Listener* listener);
-// While nothing happens that the one before would have to hear.
+// Calls `change` under the runtime's lock and makes its result the listener. No operation happens
+// between the old listener and the new one.
 void change_listener(const std::function<Listener*()>& change);
-// Before there is work.
+// Call it before there is work.
 void set_values(KernelValues values);
 KernelValues values();
-// Whether the bytes, of a device or of page-locked memory, have the values that they would have.
+// Returns whether these bytes, of a device or of page-locked memory, have the values that the
+// program would have computed.
 bool is_known(Range range);
-// Whoever wrote there had no values to write.
+// Marks the bytes as not known, because whoever wrote them had no values to write.
 void note_unknown(Range range);
-// None: the runtime knows no time. `answers`: what the host asks is done when it would be by the
-// clock, and not by the streams' tempo. Must outlive every event and stream. Before they are used.
+// Sets the clock; null means that the runtime knows no card time. If `answers` is true, the clock
+// answers the host's queries; otherwise the streams' tempo does. Call it before events and streams
+// are used. The clock must outlive all of them.
 void set_clock(Clock* clock, bool answers);
-// While nobody else uses the clock.
+// Runs `call` under the runtime's lock, so that nobody else uses the clock meanwhile.
 void with_clock(const std::function<void()>& call);
-// What the calling thread issues from now on is the core's step.
+// From now on, what the calling thread issues belongs to this step of the core.
 void set_step(Step step);
 
-// LibTorch's allocators give blocks out and take them back without a word to the runtime: whoever
-// traces them says so here. One that is returned and in use on other streams is free once they are
-// done with it: what the allocator records on them then (vgpu/runtime/pending_free.h).
+// LibTorch's allocators give blocks out and take them back without calling the runtime. Whoever
+// traces them reports it here. A returned block that other streams still use is free once they are
+// done with it; the allocator then records events on them (vgpu/runtime/pending_free.h).
 enum class BlockIs : std::uint8_t { kGivenOut, kReturned, kFree };
 void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cudaStream_t stream);
-// Who records an event meanwhile, on this thread, never does it for a block's sake.
+// Runs `record` and remembers the places in the code that record events during it. Events from
+// these places always belong to the program, never to an allocator's block.
 void learn_recorder(const std::function<void()>& record);
-// Of page-locked memory.
+// The same as note_block, for page-locked memory.
 void note_pinned_block(BlockIs is, const void* block, std::size_t bytes);
-// The calling thread is in LibTorch's allocator of page-locked memory: what that gets of the
-// runtime and gives back is told nobody, for its blocks are.
+// While it lives, the calling thread is inside LibTorch's allocator of page-locked memory. What
+// that allocator gets from the runtime and gives back is not logged, because its blocks are.
 class InPinnedAllocator {
  public:
   InPinnedAllocator();
@@ -116,13 +124,15 @@ class InPinnedAllocator {
   InPinnedAllocator& operator=(const InPinnedAllocator&) = delete;
 };
 
-// Whether the bytes are in one piece of page-locked memory.
+// Returns whether the bytes lie in one block of page-locked memory.
 bool is_pinned(const void* bytes, std::size_t count);
-// The calling thread itself reads or writes page-locked memory, now.
+// Reports that the calling thread itself reads or writes page-locked memory now.
 void note_host_access(bool writes, Range range, const char* name);
-// It was given page-locked memory, to use from now on with nothing said of it; and has it no more.
+// Reports that the host has a view of page-locked memory from now on, or that the view has ended.
+// What the host does through a view is not reported.
 void note_host_view(bool begins, Range range, const char* name);
-// The calling thread waits for each copy that it asks for, before anything else is done.
+// While it lives with `waits` true, the calling thread waits for each copy that it requests, before
+// it does anything else.
 class WaitsForCopies {
  public:
   explicit WaitsForCopies(bool waits);
@@ -134,48 +144,51 @@ class WaitsForCopies {
   bool outer_;
 };
 
-// `body` runs on `stream` like a kernel. It must not call the runtime. If it throws, what it says
-// goes to stderr and every later call fails with cudaErrorAssert. `name` lives as long as the
-// process. `overwrites`: what it both reads and writes it does not really read.
+// Queues `body` on `stream`, where it runs like a kernel. The body must not call the runtime. If it
+// throws, the message goes to stderr and every later call fails with cudaErrorAssert. `name` must
+// live as long as the process. If `overwrites` is true, a range in both `reads` and `writes` is not
+// really read.
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
             std::vector<Range> writes, std::function<void()> body, const KernelCost& cost = {},
             bool overwrites = false);
-// An operator of the CPU's own takes the host's time.
+// Charges the host's time for an operator that the CPU computes itself.
 void compute_on_host(const KernelCost& cost);
 
-// How many there are: 2 unless said otherwise, at most 8. Before LibTorch asks.
+// Sets the number of devices: 2 by default, at most 8. Call it before LibTorch asks.
 void set_devices(int count);
-// What the devices are called; a number follows where there are several.
+// Sets the name of the devices. The number of each device is appended.
 void set_device_name(std::string name);
-// Of all devices, times ten: 90 is 9.0. At first 80.
+// Sets the compute capability of all devices, times ten: 90 is 9.0. The default is 80.
 void set_compute_capability(int times_ten);
-// Of each device. At first 4.
+// Sets the number of multiprocessors of each device. The default is 4.
 void set_multiprocessors(int count);
-// The total of each device, of which a context takes some; a cudaMalloc beyond the rest fails. And
-// of what may be pinned.
+// Sets the memory of each device, of which a context takes some. A cudaMalloc beyond the rest
+// fails. set_pinned_bytes limits page-locked memory. The default of both is 256 MiB.
 void set_device_bytes(std::int64_t bytes, std::int64_t context_bytes = 0);
 void set_pinned_bytes(std::int64_t bytes);
-// Whether an address is never given out again, so that in a log it means one block. At first it may
-// be, as CUDA's may.
+// If `kept` is true, no address is given out twice, so that an address in a log means one block. By
+// default addresses are reused, as CUDA may do.
 void keep_addresses(bool kept);
-// Whether cudaMalloc gives addresses above those that it gave, not below, as drivers do. Before it
-// gives the first.
+// If `upwards` is true, cudaMalloc returns increasing addresses; real drivers use decreasing ones.
+// Call it before the first cudaMalloc.
 void put_segments_upwards(bool upwards);
 
-// The nth call from now on (from 0) of this entry point, by its name, fails. In a step: of those
-// that the core issues (LibTorch's own, in a destructor say, end the process where they fail).
+// Makes the nth call from now on (counted from 0) of the named entry point fail. kInAStep counts
+// only calls that the core issues: if a call of LibTorch's own fails, in a destructor for example,
+// the process ends.
 enum class Where : std::uint8_t { kAnywhere, kInAStep };
 void fail(const std::string& name, std::int64_t nth, cudaError_t error,
           Where where = Where::kAnywhere);
-// Whether it has failed by now.
+// Returns whether the planned failure has happened.
 bool failed(const std::string& name);
-// An asynchronous error: every call from now on fails with it. cudaSuccess: no more.
+// Simulates an asynchronous error: every call from now on fails with it. cudaSuccess ends this.
 void break_device(cudaError_t error);
-// Calls of an entry point since the start of the process.
+// The number of calls of an entry point since the process began.
 std::int64_t calls(const std::string& name);
 
-// Says where in a program the calling thread's operations come from, from its making to its end.
-// The finder is asked by the outermost of them; what it returns must outlive the process.
+// While it lives, the calling thread's operations come from one place in the program. Only the
+// outermost object asks the finder for the place. The text that the finder returns must outlive the
+// process.
 using FindPlace = const char* (*)();
 void set_place_finder(FindPlace find);
 class AtPlace {
@@ -188,11 +201,11 @@ class AtPlace {
  private:
   bool outermost_ = false;
 };
-// None: null.
+// The calling thread's place, or null if it is not known.
 const char* place();
 
-// What the calling thread is refused from its making to its end is told nobody, and is none of its
-// errors: whoever makes it has another way.
+// While it lives, rejected calls of the calling thread are not counted and leave no error behind.
+// It is for callers that can do the work in another way.
 class Attempt {
  public:
   Attempt();
@@ -200,25 +213,26 @@ class Attempt {
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
 
-  // The first of it, by its name; "" of nothing.
+  // The name of the first call that was rejected; "" if none was.
   const std::string& refused() const { return refused_; }
 
  private:
   std::string refused_;
   std::string* before_ = nullptr;
 };
-// Something that the runtime is not asked for was refused.
+// Counts a rejection that did not go through the runtime, such as a Triton launch.
 void note_refusal(const std::string& name);
 
 struct Counts {
   std::int64_t device_bytes = 0;
   std::int64_t pinned_bytes = 0;
-  std::vector<std::int64_t> device_bytes_peaks;  // of each device
+  std::vector<std::int64_t> device_bytes_peaks;  // one for each device
   std::int64_t pinned_bytes_peak = 0;
   std::int64_t events = 0;
   std::int64_t queued = 0;       // operations that have not run
-  std::int64_t wrong_frees = 0;  // of what is none of the runtime's
-  // Calls of what is not there, which failed with cudaErrorNotSupported; kernels by their own name.
+  std::int64_t wrong_frees = 0;  // frees of memory that the runtime did not give out
+  // How often each unsupported function or kernel was called. These calls failed with
+  // cudaErrorNotSupported. Kernels have their own names.
   std::map<std::string, std::int64_t> refusals;
 };
 Counts counts();

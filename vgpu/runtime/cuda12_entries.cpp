@@ -1,5 +1,6 @@
-// Entry points that CUDA 12's runtime has under other names than 13's, or with another structure: a
-// LibTorch that was built for CUDA 12 calls these. Compiled with the headers of 13.
+// Entry points that CUDA 12's runtime has under other names than CUDA 13's, or with another
+// structure. A LibTorch that was built for CUDA 12 calls them. This file is compiled with CUDA 13's
+// headers.
 #include <cstring>
 
 #include "vgpu/runtime/runtime.h"
@@ -7,7 +8,8 @@
 namespace ferry::vgpu {
 namespace {
 
-// cudaDeviceProp of CUDA 12.8's driver_types.h: what the virtual GPU says of itself, where that is.
+// cudaDeviceProp as in CUDA 12.8's driver_types.h. Only the fields that the virtual GPU fills in
+// have names.
 struct alignas(8) Properties12 {
   char name[256];
   char not_said_1[32];

@@ -1,9 +1,9 @@
-// Where a device's memory lies in this process: as a driver would put it
-// (formats/segment_addresses.h), among addresses that are reserved a TiB at a time. What the
-// runtime has of them is unmapped by mapping nothing there, never by munmap.
+// Chooses where a device's memory lies in this process: where a driver would put it
+// (formats/segment_addresses.h). Address space is reserved one TiB at a time. Freed memory is
+// mapped over without access, never unmapped with munmap, so its addresses stay reserved.
 //
-// It owns the addresses, until the process ends, and not the memory (device_memory.h). The
-// runtime's lock guards it (runtime.h).
+// The class owns the address space until the process ends, but not the memory (device_memory.h).
+// The runtime's lock guards it (runtime.h).
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@ namespace ferry::vgpu {
 
 class DeviceAddresses {
  public:
-  // Null: the machine has no such addresses. Nothing is mapped there yet.
+  // Returns addresses where nothing is mapped yet; null if the machine has none.
   void* take(std::size_t bytes, AddressOrder order);
-  // All that were taken are free again, and may be given out anew.
+  // Makes all addresses free again. They may be given out a second time.
   void restart() { addresses_.reset(); }
 
  private:
   bool reserve(std::size_t bytes);
 
-  char* begin_ = nullptr;  // of the last that were reserved
+  char* begin_ = nullptr;  // the latest reservation
   std::size_t size_ = 0;
   std::optional<SegmentAddresses> addresses_;
 };

@@ -1,8 +1,8 @@
-// Entry points: devices, errors, versions, and what all that is not there says.
+// Entry points for devices, errors and versions, and the error texts of unsupported calls.
 //
-// All devices are alike, and are what settings.h says. An attribute that nobody has said is refused
-// by its number, for an invented one would lead a program astray. Errors and the current device are
-// the calling thread's (thread.h).
+// All devices are alike, as settings.h describes them. A device attribute without a known value is
+// rejected with an error that has its number, because an invented value would mislead a program.
+// The last error and the current device belong to the calling thread (thread.h).
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -29,7 +29,7 @@ cudaDeviceProp properties_of(int device) {
   properties.regsPerBlock = 64 << 10;
   properties.warpSize = 32;
   properties.maxThreadsPerBlock = 1024;
-  const int of_data_centres[] = {80, 90, 100};  // others have 48 warps
+  const int of_data_centres[] = {80, 90, 100};  // these have 64 warps, others 48
   const bool large =
       std::ranges::find(of_data_centres, settings.compute_capability) != std::end(of_data_centres);
   properties.maxThreadsPerMultiProcessor = large ? 2048 : 1536;
@@ -40,11 +40,11 @@ cudaDeviceProp properties_of(int device) {
   properties.unifiedAddressing = 1;
   properties.concurrentKernels = 1;
   properties.pciBusID = device;
-  properties.pciDomainID = 0xfe66;  // by which libtorch.cpp knows this runtime
+  properties.pciDomainID = 0xfe66;  // libtorch.cpp recognises this runtime by it
   return properties;
 }
 
-// None: nobody has said what it is here.
+// Returns nullopt for an attribute that has no known value here.
 std::optional<int> known_attribute(cudaDeviceAttr attribute, const cudaDeviceProp& properties) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
@@ -88,7 +88,7 @@ std::optional<int> known_attribute(cudaDeviceAttr attribute, const cudaDevicePro
 
 }  // namespace
 
-// Of an entry point that is not there (refused_entries.cpp).
+// Rejects a call of an unsupported entry point (refused_entries.cpp).
 int refuse(const char* name) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex());
@@ -141,6 +141,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device) {
   VGPU_ENTER();
+  if (!runtime.has_device(device)) return fail_with(cudaErrorInvalidDevice);
   std::snprintf(id, static_cast<std::size_t>(bytes), "0000:%02x:00.0", device);
   return cudaSuccess;
 }

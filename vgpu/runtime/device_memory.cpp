@@ -8,7 +8,7 @@
 namespace ferry::vgpu {
 namespace {
 
-constexpr std::uint64_t kHostBase = std::uint64_t{1} << 60;  // as in sim/check/hazard.h
+constexpr std::uint64_t kHostBase = std::uint64_t{1} << 60;  // the same as in sim/check/hazard.h
 
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 

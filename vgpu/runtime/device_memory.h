@@ -1,15 +1,16 @@
-// The memory of the devices, which is the host's: what cudaMalloc gives out, and what pieces of
-// virtual memory are mapped to.
+// The memory of the devices, which is host memory: blocks of cudaMalloc, and mapped pieces of
+// virtual memory.
 //
-// It lies where a driver would put it (device_addresses.h), and is filled by nobody. What is freed
-// is forgotten by the log at once, and unmapped when no work is queued any more (freed_memory.h);
-// the caller has had the device finish. Addresses are given out again, once nothing is left of any
-// device, unless they are to be kept. Of virtual memory (virtual_memory.h), what is mapped side by
-// side on one device is one allocation here, so that an access may cross from piece to piece.
+// It lies where a driver would put it (device_addresses.h), and the runtime does not fill it. When
+// a block is freed, its caller has let the device finish. The log forgets the block at once; it is
+// unmapped when no work is queued any more (freed_memory.h). Once no memory of any device is left,
+// addresses are given out again, unless the settings keep them. Pieces of virtual memory
+// (virtual_memory.h) that are mapped side by side on one device are one allocation here, so that an
+// access may cross them.
 //
-// A device's capacity is counted, with the pieces that are mapped nowhere, and its peaks are noted.
-// The runtime's lock guards it (runtime.h), and any thread of the program calls. Not modelled: that
-// a device's memory is split up, so that one large request fails where many small ones fit.
+// A device's use is counted, including pieces that are mapped nowhere, and its peak is noted. The
+// runtime's lock guards the class (runtime.h); any thread of the program may call it. Not modelled:
+// fragmented device memory, in which one large request fails and many small ones fit.
 #pragma once
 
 #include <array>
@@ -39,29 +40,30 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Null: the machine has no such addresses. The capacity is the caller's to ask for.
+  // Returns null if the machine has no such addresses. The caller checks the capacity first.
   void* allocate(std::size_t bytes, int device);
-  // False: it was not allocated, and is a wrong free.
+  // Returns false if the address was not allocated, which counts as a wrong free.
   bool free(void* address);
 
-  // A piece of virtual memory was mapped there, or none is any more: of one allocation, all of
-  // these bytes.
+  // A piece of virtual memory was mapped to these addresses, or unmapped from them. Bytes that are
+  // unmapped must lie in one allocation.
   void add_mapped(void* address, std::size_t bytes, int device);
   void remove_mapped(void* address, std::size_t bytes);
 
-  // What has all of these bytes, or null.
+  // Returns the allocation that contains all of these bytes, or null.
   const Allocation* find(const void* address, std::size_t bytes) const {
     return find_allocation(allocations_, address, bytes);
   }
-  // The bytes as the log has them: a device's by their addresses, all others above kHostBase.
+  // Returns the range as the log has it: device memory at its own address, all other memory above
+  // kHostBase.
   Range range(const void* address, std::size_t bytes) const;
 
   std::int64_t bytes(int device) const;
-  std::int64_t bytes() const;  // of all devices
+  std::int64_t bytes() const;  // the sum over all devices
   std::int64_t free_bytes(int device) const;
-  // Memory was taken of the devices.
+  // Updates the peaks. Call it after memory was taken from a device.
   void note_peaks();
-  std::vector<std::int64_t> peaks() const;  // of each device that there is
+  std::vector<std::int64_t> peaks() const;  // one for each device
 
  private:
   using Addresses = std::array<DeviceAddresses, kDevices>;

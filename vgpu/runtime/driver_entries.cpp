@@ -1,5 +1,6 @@
-// Entry points of the CUDA driver that LibTorch finds through the runtime, by their names: virtual
-// memory. All others answer that they are not supported.
+// Entry points of the CUDA driver for virtual memory, which LibTorch uses for expandable segments.
+// LibTorch looks them up through the runtime, by their names. Under any other name it gets a
+// function that returns CUDA_ERROR_NOT_SUPPORTED.
 #include <cuda.h>
 
 #include <string_view>
@@ -9,7 +10,7 @@
 namespace ferry::vgpu {
 namespace {
 
-CUresult driver_error(cudaError_t error) {  // the same numbers, where both have the error
+CUresult driver_error(cudaError_t error) {  // common errors have the same numbers
   return static_cast<CUresult>(error);
 }
 

@@ -1,12 +1,12 @@
-// The events that there are, by the handles that programs have of them.
+// The events of the program, found by their handles.
 //
-// An event holds its latest record, if it was ever recorded (snapshot.h). One that is destroyed
-// while work waits for its record is gone at once, and the record stays for as long as it is waited
-// for. Events are numbered in the order of their making; so are the events that no program has, by
-// which the legacy default stream orders others (queues.h).
+// An event holds its latest record, if it was ever recorded (snapshot.h). An event that is
+// destroyed while work waits for its record is gone at once; the record lives until nothing waits
+// for it. Events are numbered in the order of their creation. The numbers include events that no
+// program has, with which the legacy default stream orders other streams (queues.h).
 //
-// The runtime's lock guards them (runtime.h), and any thread of the program calls. The events that
-// a program forgets to destroy stay until the process ends. Not modelled: events of other
+// The runtime's lock guards the class (runtime.h); any thread of the program may call it. Events
+// that a program forgets to destroy stay until the process ends. Not modelled: events of other
 // processes.
 #pragma once
 
@@ -24,8 +24,8 @@ struct Event {
   EventId id{};
   int device = 0;
   bool timed = true;
-  SnapshotRef latest;       // none: never recorded
-  bool of_a_block = false;  // LibTorch's allocator asks it for one block's sake
+  SnapshotRef latest;       // null if it was never recorded
+  bool of_a_block = false;  // LibTorch's allocator recorded it for a returned block
 };
 
 class Events {
@@ -36,11 +36,11 @@ class Events {
 
   Event* create(int device, bool timed);
   void destroy(Event& event);
-  // Null: it is no living event, which is an error of the caller's.
+  // Returns null if there is no such event, which is an error of the caller.
   Event* find(cudaEvent_t handle) const;
   std::int64_t count() const { return static_cast<std::int64_t>(living_.size()); }
 
-  // The number of an event that no program has.
+  // Returns the number for an event that no program has.
   EventId take_id() { return EventId{next_id_++}; }
 
  private:

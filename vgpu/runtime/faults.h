@@ -1,13 +1,13 @@
-// The calls that a program makes of the entry points, and those that fail.
+// Counts the program's calls of entry points, and decides which of them fail.
 //
-// Three things fail a call. A test has planned that the nth call of an entry point does. The device
-// is broken, by a test or by a kernel that threw: then every call fails until a test mends it, as
-// after an asynchronous error of CUDA's. Or the entry point is not there: then the call is refused,
-// and counted by its name.
+// A call fails for one of three reasons. A test has planned that the nth call of the entry point
+// fails. Or the device is broken, by a test or by a kernel that threw: then every call fails until
+// a test repairs it, as after an asynchronous CUDA error. Or the entry point is not supported: then
+// the call is rejected with an error and counted by its name.
 //
-// One that is planned fails once. Of a broken device every call is counted, and none uses up what
-// is planned. A call in a step is one that the core issued (the calling thread's step is not
-// kUser). The runtime's lock guards it all (runtime.h), and any thread of the program calls it.
+// A planned failure happens once. While the device is broken, calls are counted but do not use up
+// planned failures. A call is in a step if the core issued it (the calling thread's step is not
+// kUser). The runtime's lock guards the class (runtime.h); any thread of the program may call it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,21 +24,21 @@ class Faults {
  public:
   using Counts = std::map<std::string, std::int64_t>;
 
-  // A call of the entry point begins.
   void count_call(const char* name) { ++calls_[name]; }
   std::int64_t calls(const std::string& name) const;
 
-  // Takes the error that the call which begins has to fail with; cudaSuccess: it does not fail.
+  // Takes the error with which the call that begins now has to fail; cudaSuccess if it must not
+  // fail.
   cudaError_t take_error(const char* name);
 
-  // The nth call of the entry point from now on, from 0, fails.
+  // Makes the nth call from now on (counted from 0) of the entry point fail.
   void plan(const std::string& name, std::int64_t nth, cudaError_t error, Where where);
   bool is_planned(const std::string& name) const { return planned_.contains(name); }
   void forget_planned() { planned_.clear(); }
 
-  void break_device(cudaError_t error) { broken_ = error; }  // cudaSuccess: it is whole again
+  void break_device(cudaError_t error) { broken_ = error; }  // cudaSuccess repairs it
 
-  // What was called is not there.
+  // Counts a call of something unsupported.
   void count_refusal(const std::string& name) { ++refusals_[name]; }
   const Counts& refusals() const { return refusals_; }
 

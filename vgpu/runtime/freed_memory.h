@@ -1,11 +1,12 @@
-// What was freed, of devices or of page-locked memory, and is still mapped in this process.
+// Memory of devices and page-locked memory that was freed and is still mapped in this process.
 //
-// Work that is queued may use memory that was freed since, which is the program's mistake and not
-// the process's end. So memory is unmapped when no work is queued: at its free, or later. The
-// addresses of a device's memory stay reserved even then, so that nobody else's memory lies there
-// and a use of them after that ends the process.
+// Queued work may use memory that was freed since. That is a mistake of the program, but it must
+// not end the process. So memory is unmapped only when no work is queued: at its free, or later.
+// The addresses of device memory stay reserved even then. No other memory gets them, and a later
+// use of them ends the process.
 //
-// The runtime's lock guards it (runtime.h). It owns the memory from the free until it is unmapped.
+// The runtime's lock guards the class (runtime.h). It owns the memory from the free until it is
+// unmapped.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +23,13 @@ class FreedMemory {
   FreedMemory(const FreedMemory&) = delete;
   FreedMemory& operator=(const FreedMemory&) = delete;
 
-  // So many bytes at a page; `stays`: the addresses stay reserved.
+  // Adds memory that begins at a page. If `stays` is true, its addresses stay reserved.
   void add(void* address, std::size_t bytes, bool stays);
-  // Nothing is queued.
+  // Call it only when nothing is queued.
   void unmap();
   bool is_empty() const { return freed_.empty(); }
 
-  // A program freed what was none of the runtime's, which failed.
+  // Counts a failed free of memory that the runtime did not give out.
   void count_wrong() { ++wrong_; }
   void forget_wrong() { wrong_ = 0; }
   std::int64_t wrong() const { return wrong_; }

@@ -1,16 +1,16 @@
-// The program's host, as the runtime knows it: what it waits for, and what it asks.
+// The program's host, as the runtime sees it: its waits and its queries.
 //
-// To wait runs what is waited for, whatever its tempo (schedule.h), and moves the host's time on to
-// the end of it. To ask has an effect as well: it takes the host some time, and a host that asks
-// long enough is answered in the end where a tempo alone might never do so. So `ask` is a deed with
-// an answer. Where the answer is that the work is done, the host has waited for it.
+// A wait runs the awaited work, whatever its tempo (schedule.h), and moves the host's time to the
+// end of that work. A query has effects as well: it takes some host time, and a host that queries
+// often enough gets the work run, which a tempo alone might never do. So `ask` is not const. If the
+// answer is that the work is done, the host has waited for it.
 //
-// With a clock that answers, work is done when it would be on the card; otherwise when its stream
-// has come to run it.
+// With a clock that answers, work is done when it would be done on the card. Otherwise it is done
+// when its stream has run it.
 //
-// The runtime's lock guards it (runtime.h), and any thread of the program calls. All threads are
-// one host: the patience of one is that of all. It owns nothing, and tells the log only of a device
-// that is waited for; an entry point tells what it waited for itself.
+// The runtime's lock guards the class (runtime.h); any thread of the program may call it. All
+// threads count as one host, and their queries are counted together. It owns nothing. It logs only
+// the wait for a device; entry points log their other waits themselves.
 #pragma once
 
 #include <cstdint>
@@ -35,18 +35,18 @@ class Host {
   void await(const SnapshotRef& snapshot);
   Answer ask(Stream& stream);
   Answer ask(const SnapshotRef& snapshot);
-  // It waits for all streams of the device, which is told.
+  // Waits for all streams of the device, and logs that.
   void synchronize_device(int device);
 
  private:
   void count_question();
-  bool is_impatient() const;  // it has asked so often that what it asks for runs
+  bool is_impatient() const;  // the host has queried so often that the work runs
 
   Streams& streams_;
   Schedule& schedule_;
   Log& log_;
   CardTime& time_;
-  std::int64_t asked_ = 0;  // where a tempo decides that might never answer
+  std::int64_t asked_ = 0;  // queries under a tempo that might never answer
 };
 
 }  // namespace ferry::vgpu

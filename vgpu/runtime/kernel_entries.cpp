@@ -1,11 +1,11 @@
-// Entry points: kernels, which the virtual GPU does not run. What a program's compiled kernels
-// register is kept by name, so that a launch can say what it was.
+// Entry points for kernels. The virtual GPU runs no compiled kernel. It keeps the names under which
+// a program registers its kernels, so that the error of a launch can name the kernel.
 //
-// One kind has its effect: a kernel called spin_kernel, which LibTorch (at::cuda::sleep, in cycles)
-// and Ferry's tests (in nanoseconds) have for keeping a stream busy.
+// One kind of kernel has an effect: spin_kernel, with which LibTorch (at::cuda::sleep, in cycles)
+// and Ferry's tests (in nanoseconds) keep a stream busy.
 //
-// Libraries register before main, and before this library's own statics: there are none that need
-// a constructor.
+// Libraries register their kernels before main, and before the static objects of this library are
+// constructed. So there are no static objects here that need a constructor.
 #include <cxxabi.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@
 namespace ferry::vgpu {
 namespace {
 
-constexpr std::int64_t kCyclesPerMicrosecond = 1500;  // at the clocks that today's GPUs have
+constexpr std::int64_t kCyclesPerMicrosecond = 1500;  // about the clock rate of today's GPUs
 
 struct Configuration {
   dim3 grid;
@@ -28,7 +28,7 @@ struct Configuration {
   cudaStream_t stream = nullptr;
 };
 
-std::map<const void*, std::string>& names() {  // by the host's function; under the runtime's lock
+std::map<const void*, std::string>& names() {  // keyed by function; guarded by the runtime's lock
   static auto* const all = new std::map<const void*, std::string>;
   return *all;
 }
@@ -38,7 +38,7 @@ std::vector<Configuration>& configurations() {
   return of_caller;
 }
 
-// "void scale<float>(float*, int)".
+// Turns a mangled name into readable text, such as "void scale<float>(float*, int)".
 std::string demangled(const std::string& name) {
   int status = 0;
   char* const text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
@@ -56,13 +56,15 @@ cudaError_t launch_kernel(const void* function, void** arguments, cudaStream_t s
   }
   const auto found = names().find(function);
   const std::string name = found != names().end() ? found->second : std::string();
-  if (name.find("spin_kernel") == std::string::npos) {
-    const std::string readable = demangled(name);
+  const std::string readable = demangled(name);
+  const bool cycles = readable.starts_with("at::cuda::");
+  const bool spins = readable.find("::spin_kernel(") != std::string::npos &&
+                     (cycles || readable.starts_with("ferry::real::"));
+  if (!spins) {
     return runtime.refuse(readable, "the virtual GPU runs no compiled kernel: " + readable);
   }
   std::int64_t duration = 0;
   std::memcpy(&duration, arguments[0], sizeof duration);
-  const bool cycles = name.find("ferry") == std::string::npos;
   const std::int64_t microseconds = duration / (cycles ? kCyclesPerMicrosecond : 1000);
   runtime.queues().sleep(runtime.streams().use(stream), microseconds);
   return cudaSuccess;

@@ -1,8 +1,8 @@
-// Which bytes of the devices and of page-locked memory have their values, where kernels compute
-// little (KernelValues): what small kernels make of known bytes, and what the host wrote.
+// The bytes, of devices and of page-locked memory, whose values are known while most kernels do not
+// compute (KernelValues): what the host wrote, and what small kernels made of known bytes.
 //
-// It is a set of ranges that do not meet, and knows neither memory nor kernels: known_values.h
-// decides what is added. The runtime's lock guards it (runtime.h).
+// It is a set of disjoint ranges. It knows neither memory nor kernels: known_values.h decides what
+// is added. The runtime's lock guards it (runtime.h).
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace ferry::vgpu {
 
 class KnownBytes {
  public:
-  // True for no bytes.
+  // True for an empty range.
   bool contains(Range range) const;
   void add(Range range);
   void remove(Range range);
 
  private:
-  std::map<std::uint64_t, std::uint64_t> pieces_;  // end by begin; none meets another
+  std::map<std::uint64_t, std::uint64_t> pieces_;  // each range's end by its begin; disjoint
 };
 
 }  // namespace ferry::vgpu

@@ -1,13 +1,13 @@
-// Which kernels compute, and which bytes have their values by that (KernelValues, control.h).
+// Decides which kernels compute, and so which bytes have known values (KernelValues, control.h).
 //
-// Where kernels compute little, one computes only if it reads known bytes alone, and reads and
-// writes few in all. What it writes is known then, and otherwise is not. Whoever launches a kernel,
-// or a copy, asks whether it computes, and then notes what it writes: in that order, and before
-// other work is given, for known is what will be known once the work so far has run.
+// Unless all kernels compute, a kernel computes only if it reads nothing but known bytes, and reads
+// and writes few bytes in total. Then what it writes is known; otherwise it is not. For a kernel or
+// a copy, call `computes` first, then `note_written`, and only then give other work: the class has
+// the state after all work given so far.
 //
-// Page-locked memory is known from the start, since the host writes it. Addresses are this
-// process's, not the log's. The runtime's lock guards it (runtime.h). Not modelled: that the host
-// overwrites what a copy left unknown in page-locked memory.
+// Page-locked memory is known from the start, because the host writes it. Addresses are this
+// process's, not the log's. The runtime's lock guards the class (runtime.h). Not modelled:
+// page-locked bytes that a copy left unknown become known again when the host overwrites them.
 #pragma once
 
 #include <span>
@@ -22,9 +22,9 @@ class KnownValues {
   void set(KernelValues values) { values_ = values; }
   KernelValues values() const { return values_; }
 
-  // A kernel that reads and writes these is to compute.
+  // Returns whether a kernel with these reads and writes has to compute.
   bool computes(std::span<const Range> reads, std::span<const Range> writes) const;
-  // A kernel writes these: it computes, or does not.
+  // Marks what a kernel writes: known if the kernel computes, not known if it does not.
   void note_written(std::span<const Range> writes, bool computes);
 
   bool is_known(Range range) const;
@@ -33,7 +33,7 @@ class KnownValues {
 
  private:
   KernelValues values_ = KernelValues::kComputed;
-  KnownBytes known_;  // where not all are computed
+  KnownBytes known_;  // not used if all kernels compute
 };
 
 }  // namespace ferry::vgpu

@@ -1,13 +1,13 @@
-// Entry points: memory and copies.
+// Entry points for memory and copies.
 //
-// A copy is checked by where its two ends are, told, and queued; it reads when it runs. With
-// pageable memory the schedule may have it staged (control.h). Then the driver waits for the stream
-// and reads at once, and a copy to the host is done when the call returns; no one may rely on that,
-// so the log has no edge for it.
+// A copy is checked by the kind of memory at its two ends, logged and queued. It reads its source
+// when it runs. With pageable memory the schedule may stage it (control.h): the driver then waits
+// for the stream and reads at once, and a copy to the host is done when the call returns. A program
+// must not rely on that, so the log has no edge for it.
 //
-// Where not all is computed (known_values.h), a copy of few known bytes is made. Host memory is
-// known, but for page-locked bytes that a copy left unknown. Of other copies the host gets zeros,
-// but in much of page-locked memory, which is not touched, so that it need not exist.
+// If some values are not computed (known_values.h), only copies of few known bytes are made. Host
+// memory is known, except page-locked bytes that a copy left unknown. Instead of any other copy the
+// host gets zeros. Large page-locked targets stay untouched, so that their memory need not exist.
 #include <cstring>
 #include <functional>
 #include <span>
@@ -21,11 +21,11 @@ namespace {
 
 enum class Residence { kDevice, kPinned, kPageable };
 
-// One end of a copy, or what is set.
+// One end of a copy, or the target of a memset.
 struct Bytes {
   Residence place = Residence::kPageable;
-  Range range;   // in this process
-  Range logged;  // in the log
+  Range range;   // addresses in this process
+  Range logged;  // addresses in the log
   int device = 0;
 };
 
@@ -77,12 +77,13 @@ CopyCost cost_of(const Bytes& to, const Bytes& from, const Stream& stream) {
   return {.kind = CopyKind::kPeer, .bytes = size, .peer = peer};
 }
 
-// The bytes as a kernel's, of whose values the runtime knows: pageable ones are the program's own.
+// The bytes whose values the runtime tracks. Pageable memory is the program's own, so it gives no
+// range.
 std::span<const Range> as_known(const Bytes& bytes) {
   return {&bytes.range, bytes.place == Residence::kPageable ? 0u : 1u};
 }
 
-// In place of a copy that is not made.
+// Returns what runs instead of a copy that is not made: it zeros what the host may read.
 std::function<void()> clearing(void* to, const Bytes& target) {
   const std::size_t bytes = target.range.bytes;
   const bool clears = target.place == Residence::kPageable ||
@@ -150,7 +151,7 @@ cudaError_t set(Runtime& runtime, void* address, int value, std::size_t bytes, S
   return cudaSuccess;
 }
 
-// A host block of the runtime's own begins or ends its life.
+// Logs that a host block which the runtime gave to the program begins or ends its life.
 void tell_block(Runtime& runtime, StreamOpKind kind, const void* address, std::size_t bytes) {
   if (thread().in_pinned_allocator > 0) return;
   StreamOp op;

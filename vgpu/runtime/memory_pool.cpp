@@ -70,7 +70,7 @@ std::optional<std::uintptr_t> MemoryPool::allocate(std::size_t bytes, StreamId s
   return best->first;
 }
 
-// In one segment, and free for the same stream.
+// Returns whether both pieces are free for the same stream and lie in one segment.
 bool MemoryPool::joins(Pieces::const_iterator first, Pieces::const_iterator second) const {
   return second != pieces_.end() && first->second.is_free && second->second.is_free &&
          !segments_.contains(second->first) && first->second.freed_on == second->second.freed_on;

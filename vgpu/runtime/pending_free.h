@@ -1,14 +1,15 @@
-// A block that one of LibTorch's caching allocators got back while streams were said to use it: by
-// `Tensor.record_stream`, or, of page-locked memory, by a copy.
+// Tracks a block that one of LibTorch's caching allocators got back while streams may still use it,
+// because of `Tensor.record_stream` or, for page-locked memory, of a copy.
 //
-// The allocator records an event on each of these streams, asks the events whenever it looks for
-// memory, and has the block free once all are done. To the program these questions mean nothing: on
-// a GPU they may be asked later, or never. So they order nothing but the block's next life; the log
-// has the uses and the free instead, in the words of PyTorch's pool (formats/TRACE.md, record_use).
+// The allocator records an event on each of these streams, queries the events when it looks for
+// memory, and frees the block once all are done. These queries mean nothing to the program: on a
+// GPU they may happen later, or never. So they order only the next use of the block. Instead, the
+// log has the block's uses and its free, as PyTorch's pool has them (record_use in
+// formats/STREAM_LOG.md).
 //
-// Source of what it models: `free` and `insert_events` of c10/cuda/CUDACachingAllocator.cpp, whose
-// trace names the block just before the events are recorded; `free` of
-// ATen/core/CachingHostAllocator.h. Used under the runtime's lock.
+// The class follows `free` and `insert_events` of c10/cuda/CUDACachingAllocator.cpp, whose trace
+// names the block just before the events are recorded, and `free` of
+// ATen/core/CachingHostAllocator.h. It is used under the runtime's lock.
 #pragma once
 
 #include <algorithm>
@@ -26,35 +27,35 @@ namespace ferry::vgpu {
 
 class PendingFree {
  public:
-  // What records from there (a return address) records for a program, wherever that is.
+  // Events recorded from this return address are the program's, in whatever library the address is.
   void learn(const void* caller) { of_programs_.insert(caller); }
 
-  // The calling thread returned the block; what `library` records next is for its sake. (A program
-  // that frees a tensor may record an event of its own next, but from elsewhere.)
+  // The calling thread returned the block. Events that `library` records next are for the block. (A
+  // program that frees a tensor may record an event of its own next, but from elsewhere.)
   void begin(const StreamOp& free, std::string_view library);
 
-  // The calling thread has returned a block, and records from there (a return address) for its
-  // sake.
+  // Returns whether the calling thread has returned a block and, from this return address, records
+  // an event for it.
   bool is_for_block(const void* caller) const;
-  // It does so on this stream, which was in use of the block.
+  // Notes that the block is in use on this stream.
   void add_use(StreamId stream);
 
-  // The calling thread does something else. If its block was in use, this says so, and then that it
-  // is free; if not, the allocator says that itself.
+  // The calling thread does something else. If its block was in use, this reports the uses and then
+  // the free. If not, the allocator reports the free itself.
   template <class Tell>
   void end(Tell&& tell) {
     end(pending_.find(std::this_thread::get_id()), tell);
   }
 
-  // The same of this block, which any thread may find free.
+  // The same for this block, which any thread may find to be free.
   template <class Tell>
   void end_of(Range block, Tell&& tell) {
     const auto same = [&](const auto& other) { return other.second.free.range == block; };
     end(std::find_if(pending_.begin(), pending_.end(), same), tell);
   }
-  // The block was said to be free, before the allocator says so.
+  // Returns whether the free was reported here before the allocator reported it.
   bool is_told(Range block) const { return told_.contains(block.address); }
-  // The allocator has it free as well.
+  // The allocator has now reported the free as well.
   void forget_told(Range block) { told_.erase(block.address); }
 
  private:
@@ -82,7 +83,7 @@ class PendingFree {
   }
 
   PendingOfThreads pending_;
-  std::set<std::uint64_t> told_;  // and not free yet
+  std::set<std::uint64_t> told_;  // reported as free here, but not yet by the allocator
   std::set<const void*> of_programs_;
 };
 

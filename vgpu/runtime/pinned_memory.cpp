@@ -30,7 +30,7 @@ bool PinnedMemory::free(void* address) {
   }
   const std::size_t bytes = found->bytes;
   if (values_.values() == KernelValues::kComputed) {
-    std::memset(address, 0xdd, bytes);  // somebody else's now
+    std::memset(address, 0xdd, bytes);  // as if it had a new owner
   }
   values_.remove({number(address), bytes});
   allocations_.erase(number(address));

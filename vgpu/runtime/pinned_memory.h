@@ -1,13 +1,13 @@
-// Page-locked memory of the host: what cudaHostAlloc gives out.
+// The page-locked memory of the host, which cudaHostAlloc gives out.
 //
-// cudaFreeHost waits for nothing, so a copy that is queued may still read or write what was freed.
-// That is the program's mistake, and it is to show: the bytes are scribbled over at once, as if
-// they were somebody else's, where kernels compute. Otherwise much of the memory need not exist. It
-// is unmapped when no work is queued any more (freed_memory.h).
+// cudaFreeHost waits for nothing, so a queued copy may still read or write what was freed. That is
+// a mistake of the program and should show. So if all kernels compute, the bytes are overwritten at
+// once, as if they had a new owner. Otherwise they are left alone, because much of the memory need
+// not exist. It is unmapped when no work is queued any more (freed_memory.h).
 //
-// The bytes are known from the start (known_values.h). All page-locked memory has one limit, and
-// its peak is noted. The runtime's lock guards it (runtime.h), and any thread of the program calls.
-// Not modelled: cudaHostRegister, and the flags of cudaHostAlloc.
+// The bytes are known from the start (known_values.h). One limit holds for all page-locked memory,
+// and the peak is noted. The runtime's lock guards the class (runtime.h); any thread of the program
+// may call it. Not modelled: cudaHostRegister, and the flags of cudaHostAlloc.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +27,12 @@ class PinnedMemory {
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
-  // Null: the machine has no more. The limit is the caller's to ask for.
+  // Returns null if the machine has no more memory. The caller checks the limit first.
   void* allocate(std::size_t bytes);
-  // False: it was not allocated, and is a wrong free.
+  // Returns false if the address was not allocated, which counts as a wrong free.
   bool free(void* address);
 
-  // What has all of these bytes, or begins there; or null.
+  // These return the allocation that contains all of these bytes, or that begins there; or null.
   const Allocation* find(const void* address, std::size_t bytes) const {
     return find_allocation(allocations_, address, bytes);
   }

@@ -1,9 +1,9 @@
-// Entry points: the stream-ordered allocator, on the default pool of each device. There are no
+// Entry points of the stream-ordered allocator, on the default pool of each device. There are no
 // other pools.
 //
-// The pools themselves, what they take of the devices and what the log hears of them, are pools.h.
-// Here are the attributes: numbers of 64 bits that a pool has, and three switches of which the pool
-// does the last alone.
+// pools.h has the pools, what they take from the devices and what they log. This file has their
+// attributes: numbers of 64 bits, and three switches for the reuse of memory. Of these switches,
+// only ReuseAllowInternalDependencies is on.
 #include <cstring>
 #include <optional>
 
@@ -13,7 +13,7 @@
 namespace ferry::vgpu {
 namespace {
 
-// None: the attribute is one of the three switches, or there is none such.
+// Returns nullopt for a switch, and for an attribute that does not exist.
 std::optional<std::uint64_t> number(const MemoryPool& pool, cudaMemPoolAttr attribute) {
   switch (attribute) {
     case cudaMemPoolAttrReleaseThreshold:
@@ -31,7 +31,7 @@ std::optional<std::uint64_t> number(const MemoryPool& pool, cudaMemPoolAttr attr
   }
 }
 
-// A peak can be set to 0 alone, and begins anew by that.
+// A peak can only be set to 0. It then begins anew.
 cudaError_t set_number(MemoryPool& pool, cudaMemPoolAttr attribute, std::uint64_t wanted) {
   switch (attribute) {
     case cudaMemPoolAttrReleaseThreshold:
@@ -99,7 +99,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
   std::memcpy(value, &on, sizeof on);
   return cudaSuccess;
 }
-// The switches may be set, and change nothing: what they allow CUDA need not do.
+// The switches may be set, but this has no effect: CUDA need not do what they allow.
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   VGPU_ENTER();
   const std::optional<int> device = runtime.pools().device_of(pool);
@@ -109,7 +109,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
   std::memcpy(&wanted, value, sizeof wanted);
   return set_number(runtime.pools().pool(*device), attribute, wanted);
 }
-// Each device reaches the memory of all.
+// Every device can access the memory of every other one.
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc*, std::size_t) {
   VGPU_ENTER();
   return runtime.pools().device_of(pool) ? cudaSuccess : fail_with(cudaErrorInvalidValue);

@@ -1,15 +1,15 @@
 // The stream-ordered allocator (cudaMallocAsync): the default pool of each device (memory_pool.h),
 // with the device's memory behind it.
 //
-// A block comes from what is cheapest: what its stream has freed, new memory of the device, memory
-// that is free as a whole and goes back for that, and at last what other streams have freed, which
-// its stream then waits for. What a pool has free goes back to the device when the host
-// synchronises, down to the pool's threshold; the device finishes first. The blocks' lives go to
-// the log and to the clock.
+// A block comes from the first of these that suffices: what its stream has freed; new memory of the
+// device; new memory after wholly free segments went back to the device; what other streams have
+// freed, for which the block's stream then waits. When the host synchronises, the device finishes,
+// and free segments go back to it, down to the pool's threshold. Each allocation and free of a
+// block is reported to the log and the clock.
 //
-// The runtime's lock guards it (runtime.h), and any thread of the program calls. It owns the pools;
-// the memory is device_memory.h's. Not modelled: other pools than the default ones, and pools that
-// are shared with other processes.
+// The runtime's lock guards the class (runtime.h); any thread of the program may call it. It owns
+// the pools; device_memory.h owns the memory. Not modelled: pools other than the default ones, and
+// pools shared with other processes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -37,16 +37,17 @@ class Pools {
 
   MemoryPool& pool(int device) { return pools_[static_cast<std::size_t>(device)]; }
   cudaMemPool_t handle(int device) { return reinterpret_cast<cudaMemPool_t>(&pool(device)); }
-  // None: it is no pool.
+  // Returns nullopt if the handle is no pool's.
   std::optional<int> device_of(cudaMemPool_t handle) const;
 
-  // A block of the stream's device, for use on the stream; null: there is no memory.
+  // Allocates a block on the stream's device, for use on the stream. Returns null if there is no
+  // memory.
   void* allocate(std::size_t bytes, Stream& stream);
-  // The block is the stream's to use again. False: it is no block of a pool's.
+  // The stream may use the block again. Returns false if no pool has such a block.
   bool free(void* address, const Stream& stream);
-  // So many bytes that are free stay.
+  // Gives free segments back to the device until at most `kept` bytes are reserved.
   void release_unused(int device, std::uint64_t kept);
-  void release_unused(int device);  // the pool's threshold stays
+  void release_unused(int device);  // keeps the pool's threshold
 
  private:
   bool add_segment(int device, std::size_t bytes);

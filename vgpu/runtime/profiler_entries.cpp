@@ -1,5 +1,6 @@
-// CUPTI's entry point that PyTorch's profiler asks whether there is a GPU to watch. There is none:
-// it records the host alone. CUPTI 13.2 itself, which finds no driver, calls itself without end.
+// The entry point of CUPTI with which PyTorch's profiler asks whether there is a GPU to watch. It
+// answers that there is none, so the profiler records the host alone. Otherwise CUPTI 13.2 itself
+// would answer: it finds no driver and then calls itself without end.
 namespace ferry::vgpu {
 
 namespace {

@@ -1,6 +1,5 @@
-// What streams are given: work, records of it, and waits for records. What the program calls goes
-// through here to the stream's queue, to the clock and, where streams meet by themselves, to the
-// log.
+// Gives work, records and waits to streams. A call of the program goes through here to the stream's
+// queue, to the clock and, where the runtime itself orders streams, to the log.
 //
 //     blocking streams     legacy stream        blocking streams
 //
@@ -8,14 +7,14 @@
 //                         the work it is given
 //                         record ─────────────▶ wait
 //
-// A kernel or copy of the legacy default stream waits for all that its device's blocking streams
-// were given, and they wait for it. The log has these records and waits as events of no program.
-// A record or a wait of the program's joins nothing: CUDA gives the default stream its order by its
-// work alone.
+// A kernel or copy of the legacy default stream waits for all work that its device's blocking
+// streams have, and their later work waits for it. The log has these records and waits with events
+// that no program has. A record or a wait of the program's own on the legacy stream orders no other
+// stream: in CUDA only the default stream's work does.
 //
-// The runtime's lock guards it (runtime.h), and any thread of the program calls. It owns nothing.
-// What it enqueues runs when schedule.h says so. Not modelled: priorities, and how many streams a
-// card runs beside each other.
+// The runtime's lock guards the class (runtime.h); any thread of the program may call it. It owns
+// nothing. schedule.h decides when queued work runs. Not modelled: priorities, and how many streams
+// a card runs at the same time.
 #pragma once
 
 #include <cstdint>
@@ -39,14 +38,15 @@ class Queues {
   void sleep(Stream& stream, std::int64_t microseconds);
   SnapshotRef record(Stream& stream);
   void wait(Stream& stream, const SnapshotRef& snapshot);
-  // What `later` is given from now on waits for all that `earlier` has been given. A stream that is
-  // gone runs it now, as nobody else would.
+  // Makes later work of `later` wait for all work of `earlier` so far. If `earlier` was destroyed,
+  // its work runs now, because nothing else would run it.
   void order(StreamId earlier, Stream& later);
 
  private:
   void order(Stream& earlier, Stream& later);
   enum class Side : std::uint8_t { kBefore, kAfter };
-  // The legacy stream is given work: before it, what it waits for; after it, what waits for it.
+  // Called around work of the legacy stream: kBefore makes it wait for the blocking streams, kAfter
+  // makes them wait for it.
   void join_blocking(Stream& stream, Side side);
 
   Streams& streams_;

@@ -1,11 +1,11 @@
-// Entry points that LibTorch's CUDA code may call and that this runtime does not have. Each fails
-// with cudaErrorNotSupported, whose text is then its name. Without these definitions the real
-// libcudart would answer, and blame a driver that is too old.
+// Entry points that LibTorch's CUDA code may call and that this runtime does not support. Each
+// fails with cudaErrorNotSupported, and the error text has its name. Without these definitions the
+// real libcudart would answer, and blame a driver that is too old.
 //
-// This file cannot include CUDA's header, which declares them with their arguments.
+// This file cannot include CUDA's header, which declares these functions with their arguments.
 namespace ferry::vgpu {
 
-int refuse(const char* name);  // device_entries.cpp
+int refuse(const char* name);  // defined in device_entries.cpp
 
 }  // namespace ferry::vgpu
 

@@ -10,8 +10,8 @@ Runtime& Runtime::get() {
 }
 
 Runtime::Runtime() {
-  // A process that `ferry run` preloads has none until its launcher has put the operators in place;
-  // a child of it, which has no launcher, never has one (asking.h).
+  // Under `ferry run` a process has no device until its launcher has installed the operators. A
+  // child process has no launcher and never gets a device (asking.h).
   if (std::getenv("FERRY_VIRTUAL_GPU") != nullptr) settings_.devices = 0;
 }
 

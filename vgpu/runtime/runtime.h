@@ -1,27 +1,27 @@
-// The inside of the virtual GPU: its parts, and the one lock that guards them all.
+// The parts of the virtual GPU, and the one lock that guards them all.
 //
-//   settings.h         what the devices are
-//   asking.h           who asks where there is none
+//   settings.h         the properties of the devices
+//   asking.h           notes processes that ask for a device and have none
 //   faults.h           which calls fail
-//   log.h              what a listener is told
+//   log.h              reports operations to a listener
 //   card_time.h        the clock, if there is one
 //   known_values.h     which kernels compute
-//   streams.h          the streams that there are; events.h, the events
-//   schedule.h         when the work that streams were given runs
-//   queues.h           what streams are given
-//   host.h             what the host waits for and asks
+//   streams.h          the streams; events.h has the events
+//   schedule.h         when queued work runs
+//   queues.h           gives work to streams
+//   host.h             the host's waits and queries
 //   device_memory.h    the devices' memory, with virtual_memory.h, and pools.h for cudaMallocAsync
-//   pinned_memory.h    the host's page-locked memory; freed_memory.h, what was freed of either
+//   pinned_memory.h    the host's page-locked memory; freed_memory.h has freed memory of both kinds
 //
-// A part sees those that it is made with and no others, so each can be read, and tested, alone. An
-// entry point (the files that are called `…_entries.cpp`) checks its arguments, asks and changes
-// the parts, and tells the log.
+// A part uses only the parts that it is constructed with, so each can be read and tested alone. An
+// entry point (in a file whose name ends in `_entries.cpp`) checks its arguments, calls the parts
+// and reports to the log.
 //
-// Every part is used under the lock, on whatever thread of the program calls; there are no threads
-// of its own. The lock is the only one here, and is not recursive. A caller may hold locks of its
-// own (LibTorch's allocator does) and takes this one after them. Under it, kernels' bodies, the
-// listener and the clock are called: they must take no lock that a caller of the runtime may hold,
-// and must not call the runtime.
+// Every part is used under the lock, on whichever thread of the program calls. The runtime has no
+// threads of its own. The lock is the only one here, and it is not recursive. A caller may hold
+// locks of its own (LibTorch's allocator does) and takes this one after them. Kernels' bodies, the
+// listener and the clock are called under the lock. They must take no lock that a caller of the
+// runtime may hold, and must not call the runtime.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -51,20 +51,22 @@ namespace ferry::vgpu {
 
 class Runtime {
  public:
-  // The process has one, which is never destroyed: LibTorch frees what it has until the end.
+  // The process has one Runtime. It is never destroyed, because LibTorch frees memory until the
+  // end.
   static Runtime& get();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // All that follows is called under this lock.
+  // Everything below is called under this lock.
   std::mutex& mutex() { return mutex_; }
 
-  // An entry point begins: it fails, or the host has called and some work may have run.
+  // Begins an entry point. Returns the error with which the call must fail; otherwise lets some
+  // queued work run and returns cudaSuccess.
   cudaError_t enter(const char* name);
-  // What was called is not there: fails with cudaErrorNotSupported, whose text is then `why`.
+  // Rejects an unsupported call: it fails with cudaErrorNotSupported, and the error text is `why`.
   cudaError_t refuse(const std::string& name, std::string why);
   void note_refusal(const std::string& name);
-  // Runs whatever is queued, and unmaps what was freed.
+  // Drains all queues and unmaps freed memory.
   void run_everything();
 
   const Settings& settings() const { return settings_; }
@@ -109,7 +111,7 @@ class Runtime {
 
 }  // namespace ferry::vgpu
 
-// How an entry point begins: it takes the lock, is counted, and may be told to fail.
+// Begins an entry point: takes the lock, counts the call, and returns if the call must fail.
 #define VGPU_ENTER()                                                             \
   [[maybe_unused]] auto& runtime = ::ferry::vgpu::Runtime::get();                \
   const std::lock_guard lock(runtime.mutex());                                   \

@@ -1,15 +1,14 @@
-// What an event's record holds: the work that a stream was given until then, and whether it is
-// done.
+// The record of an event: the work that a stream had been given by then, and whether it is done.
 //
-// A snapshot is done when its stream has run all of that work (schedule.h). Where the runtime has a
-// clock, the snapshot owns one of the clock's marks for the same work, which it gives back at its
-// end. Events, and the work that waits for the snapshot, share it.
+// A snapshot is done when its stream has run all of that work (schedule.h). If the runtime has a
+// clock, the snapshot owns one of the clock's marks for the same work, and its destructor releases
+// the mark. Events, and the work that waits for the snapshot, share the snapshot.
 //
-// Without a clock there is a time as well, so that events lie apart: the schedule counts a
-// microsecond for each operation, and says when the snapshot was done.
+// Without a clock there is a time as well, so that the time between two events is not zero: the
+// schedule counts a microsecond for each operation, and says when the snapshot was done.
 //
-// The runtime's lock guards it (runtime.h). A snapshot does not own its stream, which stays where
-// it is until the process ends (streams.h).
+// The runtime's lock guards the class (runtime.h). A snapshot does not own its stream, which lives
+// until the process ends (streams.h).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ struct Stream;
 
 class Snapshot {
  public:
-  Snapshot(Stream& stream, Clock* clock);  // or null
+  Snapshot(Stream& stream, Clock* clock);  // the clock may be null
   ~Snapshot();
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
@@ -31,15 +30,15 @@ class Snapshot {
   Stream& stream() const { return *stream_; }
   bool is_done() const { return is_done_; }
 
-  // The stream has come to it.
+  // The stream has run all work of the snapshot.
   void complete(std::int64_t now_ns);
-  // What the stream is given from now on waits for it, on the card.
+  // On the card, later work of the stream waits for the snapshot.
   void hold_up(const Stream& waiting) const;
-  // The host waits for it, on the card.
+  // On the card, the host waits for the snapshot.
   void host_waits() const;
-  // The host asks the clock, which takes the host some time. There is one.
+  // The host queries the clock, which takes the host some time. There must be a clock.
   Clock::Answer host_asks() const;
-  // When it was done. The clock goes on until then, where there is one.
+  // Returns when the snapshot was done, in nanoseconds. If there is a clock, it runs until then.
   std::int64_t run_to_end() const;
 
  private:

@@ -1,9 +1,9 @@
-// Entry points: streams and events.
+// Entry points for streams and events.
 //
-// A record, a wait and a synchronisation go to the log, in that each call has its own line. A query
-// that succeeds is told as a synchronisation, for the host has learned as much. An event that one
-// of LibTorch's allocators records for a block's sake is the block's use, and nothing else is told
-// of it (pending_free.h). Stream capture is not modelled: no stream ever captures.
+// Each record, wait and synchronisation has its own line in the log. A successful query is logged
+// as a synchronisation, because the host has learned as much. An event that one of LibTorch's
+// allocators records for a returned block is logged as a use of the block, and not as an event
+// (pending_free.h). Stream capture is not modelled: no stream ever captures.
 #include "vgpu/runtime/runtime.h"
 
 namespace ferry::vgpu {

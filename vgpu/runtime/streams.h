@@ -1,16 +1,16 @@
-// The streams that there are, by the handles that programs have of them.
+// The streams of the program, found by their handles.
 //
-// Each device has a legacy default stream, which is always there. The program makes others. Each
-// thread has a default stream of its own on each device, which is made when a call first names it
-// (cudaStreamPerThread). A stream that is destroyed is kept, out of the program's reach: snapshots
-// and free pieces of memory may still name it.
+// Each device has a legacy default stream, which always exists. The program creates others. Each
+// thread has a default stream of its own on each device, which is created when a call first names
+// it (cudaStreamPerThread). A destroyed stream is kept, out of the program's reach, because
+// snapshots and free pieces of memory may still name it.
 //
-// Streams are numbered in the order of their making, after the legacy ones, whose numbers are their
-// devices'. When their work runs is schedule.h's, what they are given is queues.h's.
+// Streams are numbered in the order of their creation, after the legacy ones, whose numbers are
+// those of their devices. schedule.h decides when their work runs; queues.h gives them work.
 //
-// The runtime's lock guards the streams and their queues (runtime.h), and any thread of the program
-// calls. A handle that is no stream's ends the process, for CUDA says nothing of it. Not modelled:
-// a stream's priority orders nothing.
+// The runtime's lock guards the streams and their queues (runtime.h); any thread of the program may
+// call. A handle that is no stream's ends the process, because CUDA defines no error for it. Not
+// modelled: priorities, which order nothing here.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -29,15 +29,15 @@
 
 namespace ferry::vgpu {
 
-// One of: a body to run, a record to fulfil, a record to wait for, a while to do nothing.
+// One of four: a body to run, a record to complete, a record to wait for, or a sleep.
 struct Work {
   std::function<void()> body = nullptr;
   Cost cost = {};
-  const char* name = "";  // of what lives as long as the process
+  const char* name = "";  // must live as long as the process
   SnapshotRef fulfil = nullptr;
   SnapshotRef wait_for = nullptr;
   std::int64_t sleep_us = 0;
-  std::int64_t wakes_at = -1;  // in calls into the runtime; -1: its turn has not come
+  std::int64_t wakes_at = -1;  // the count of runtime calls that wakes it; -1 before it sleeps
 };
 
 struct Stream {
@@ -46,7 +46,7 @@ struct Stream {
   bool blocking = true;
   int priority = 0;
   Tempo tempo = Tempo::kEager;
-  std::uint64_t tempo_of = 0;  // which set_tempo it follows
+  std::uint64_t tempo_of = 0;  // the number of the set_tempo that it follows
   std::deque<Work> queue;
 };
 
@@ -57,23 +57,23 @@ class Streams {
   Streams& operator=(const Streams&) = delete;
 
   Stream* create(int device, bool blocking, int priority);
-  void destroy(Stream& stream);  // one that was created, and has nothing queued
+  void destroy(Stream& stream);  // it was created, and nothing is queued
 
-  // A call names the stream; it is the device's, where it is a default stream. The calling thread's
-  // own default stream is made now, where it is not there yet.
+  // Returns the stream that a call names. A default stream is the one of this device. The calling
+  // thread's own default stream is created now if it does not exist.
   Stream& use(cudaStream_t handle, int device);
   Stream& use(cudaStream_t handle);  // on the calling thread's device
 
   Stream& legacy(int device) { return legacy_[static_cast<std::size_t>(device)]; }
   bool is_legacy(const Stream& stream) const;
   bool is_gone(const Stream& stream) const;
-  // Null: there never was one. Those that are gone are found as well.
+  // Finds destroyed streams as well. Returns null if there never was such a stream.
   Stream* find(StreamId id);
-  // Operations that are queued, on streams that are not gone.
+  // The number of operations that are queued on streams that are not destroyed.
   std::int64_t queued() const;
 
-  // Of all devices, or of one: the legacy ones come first, then the others as they were made. Those
-  // that are gone are left out.
+  // These visit the streams of all devices or of one: first the legacy ones, then the others in the
+  // order of their creation. Destroyed streams are left out.
   template <class Each>
   void for_each(Each&& each) {
     for (Stream& stream : legacy_) each(stream);
@@ -87,7 +87,7 @@ class Streams {
   }
 
  private:
-  // The calling thread's own default stream is there.
+  // The calling thread's own default stream must exist.
   Stream& named(cudaStream_t handle, int device);
 
   std::array<Stream, kDevices> legacy_;

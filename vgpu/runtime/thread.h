@@ -1,9 +1,9 @@
-// What CUDA, and the log, keep for each thread of the program: its device, its own default streams,
-// its last error, and what it is doing.
+// The data that CUDA and the log keep for each thread of the program: its device, its default
+// streams, its last error, and what it is doing.
 //
-// It is a plain value that only its own thread reads and writes, so no lock guards it. A thread's
-// default streams are made at their first use (streams.h) and stay when the thread ends, as the
-// other streams' work may wait for theirs.
+// This is a plain value that only its own thread reads and writes, so no lock guards it. A thread's
+// default streams are created at their first use (streams.h). They stay when the thread ends,
+// because work of other streams may wait for theirs.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,18 +20,18 @@ struct Stream;
 
 struct Thread {
   int device = 0;
-  std::array<Stream*, kDevices> default_streams = {};  // per-thread ones, once they are used
+  std::array<Stream*, kDevices> default_streams = {};  // per-thread ones; null until used
   cudaError_t last_error = cudaSuccess;
   Step step = Step::kUser;
-  std::string refused = {};        // why the last call that is not there failed
-  const char* place = nullptr;     // in the program (control.h)
-  int in_pinned_allocator = 0;     // times
-  std::string* attempt = nullptr;  // what is refused meanwhile (control.h)
-  bool waits_for_copies = false;   // (control.h)
-  bool learns = false;             // who records for programs (pending_free.h)
+  std::string refused = {};        // why the last unsupported call failed
+  const char* place = nullptr;     // place in the program (control.h)
+  int in_pinned_allocator = 0;     // nested InPinnedAllocator objects
+  std::string* attempt = nullptr;  // the name that an Attempt notes (control.h)
+  bool waits_for_copies = false;   // WaitsForCopies (control.h)
+  bool learns = false;             // during learn_recorder (control.h)
 };
 
-// The calling thread's.
+// The data of the calling thread.
 Thread& thread();
 
 // Remembers the error as the calling thread's last, and returns it.

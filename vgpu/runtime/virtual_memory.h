@@ -1,13 +1,15 @@
-// The driver's virtual memory, of which LibTorch makes expandable segments: addresses are reserved,
-// pieces of memory created, and a piece is mapped to addresses (CUDA driver API, "Virtual Memory
-// Management").
+// The driver's virtual memory, from which LibTorch makes expandable segments: addresses are
+// reserved, pieces of memory are created, and a piece is mapped to addresses (CUDA driver API,
+// "Virtual Memory Management").
 //
-// A piece takes room on its device from its making until it is released and mapped nowhere. It is
-// mapped as a whole, once at most. An unmap waits for the device, which CUDA leaves to the program.
-// Not there: sharing with other processes, multicast, access of single devices.
+// A piece takes memory of its device from its creation until it is released and no longer mapped.
+// It is mapped as a whole, and to one place at most. An unmap waits for the device, which CUDA
+// leaves to the program. Not modelled: sharing with other processes, multicast, access rights of
+// single devices.
 //
-// It owns the addresses and the pieces. What is mapped is an allocation of the device as well,
-// which the entry points tell device_memory.h. The runtime's lock guards it (runtime.h).
+// The class owns the addresses and the pieces. Mapped memory is an allocation of its device as
+// well, which the entry points report to device_memory.h. The runtime's lock guards the class
+// (runtime.h).
 #pragma once
 
 #include <cstddef>
@@ -20,16 +22,17 @@ class VirtualMemory {
  public:
   static constexpr std::size_t kGranularity = std::size_t{2} << 20;
 
-  // Null: the machine has no such addresses.
+  // Returns null if the machine has no such addresses.
   void* reserve(std::size_t bytes);
-  // Whether they were reserved, and nothing is mapped there.
+  // Returns false if they were not reserved, or something is mapped there.
   bool give_back(void* address, std::size_t bytes, bool keeps_addresses);
 
   std::uint64_t create(std::size_t bytes, int device);
   bool release(std::uint64_t piece);
-  // The device of the piece that is now at these reserved addresses; -1: it cannot be.
+  // Maps the piece to reserved addresses. Returns the piece's device, or -1 if it cannot be mapped
+  // there.
   int map(void* address, std::size_t bytes, std::uint64_t piece);
-  // The device of the pieces that these addresses held, all of each; -1: they did not.
+  // Unmaps the pieces at these addresses, each as a whole. Returns their device, or -1 on failure.
   int unmap(void* address, std::size_t bytes);
   bool is_mapped(void* address, std::size_t bytes) const;
 
@@ -38,7 +41,7 @@ class VirtualMemory {
  private:
   struct Reservation {
     std::size_t bytes = 0;
-    void* begin = nullptr;  // of the machine's own, which need not be aligned
+    void* begin = nullptr;  // as the machine returned it, perhaps not aligned
     std::size_t size = 0;
   };
   struct Piece {

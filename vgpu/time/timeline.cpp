@@ -13,7 +13,7 @@ namespace {
 
 constexpr sim::Time kAskNs = 1000;
 constexpr sim::Time kAskMostNs = 1'000'000;
-constexpr StreamId kDefaultStream{0};  // the first device's, as the runtime numbers them
+constexpr StreamId kDefaultStream{0};  // the first device's, as the runtime numbers streams
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void Timeline::Watch::completed(const sim::CompletedOp& op) {
   }
 }
 
-// How much of the time in between the host worked.
+// Returns how much of this interval the host worked. Drops earlier work, which no later call needs.
 sim::Time Timeline::Watch::worked_by_host(sim::Time from, sim::Time to) {
   while (!works_.empty() && works_.front().second <= from) works_.pop_front();
   sim::Time sum = 0;
@@ -94,7 +94,7 @@ void Timeline::trace_to(const std::filesystem::path& file) {
 void Timeline::write_trace() {
   if (!watch_.trace) return;
   watch_.trace->commit();
-  watch_.trace.reset();  // the program may go on
+  watch_.trace.reset();  // the program may still run
 }
 
 void Timeline::name_device(std::uint32_t number) {
@@ -106,7 +106,7 @@ void Timeline::allocated(int device, std::int64_t change) {
   watch_.trace->allocated(static_cast<std::uint32_t>(device), issue_time(), change);
 }
 
-// The engine does not go back: after a question or a wait it may be ahead of the host.
+// The engine's time never goes back: after a query or a wait it may be ahead of the host's.
 sim::Time Timeline::issue_time() const { return std::max(host_ns_, engine_.now()); }
 
 sim::KernelTime Timeline::time_of(const KernelCost& cost) const {
@@ -148,7 +148,7 @@ void Timeline::issue(StreamId stream, int device, const Cost& cost, const char* 
   if (const auto* copy = std::get_if<CopyCost>(&cost)) host_works(aside_ns(*copy));
 }
 
-// The host's time for a copy that it makes aside first, or last.
+// The host's time for staging a copy of pageable memory, in nanoseconds; 0 if it is not staged.
 sim::Time Timeline::aside_ns(const CopyCost& copy) const {
   const bool up = copy.kind == CopyKind::kHostToDevice;
   const Link& link = hardware_.link;
@@ -165,7 +165,7 @@ void Timeline::host_works(sim::Time ns) {
 
 void Timeline::host_computes(const KernelCost& cost) {
   const HostRates& rates = hardware_.host;
-  if (rates.memory_bytes_per_us == 0) return;  // not known
+  if (rates.memory_bytes_per_us == 0) return;  // the card file has no rates of a host
   host_works(std::max(cost.bytes * 1000 / rates.memory_bytes_per_us,
                       cost.flops * 1000 / rates.flops_per_us));
 }
@@ -177,7 +177,8 @@ void Timeline::issue_copy(StreamId own, const CopyCost& copy) {
       engine_.copy(own, copy.kind, copy.bytes, issue_time());
       return;
     case CopyKind::kPeer:
-      // The engine's copies are fetched; those that a stream pushes take as long.
+      // The engine models a copy as fetched by the receiver. A copy that the sender pushes takes as
+      // long.
       engine_.peer_copy(own, device(copy.peer).id, copy.bytes, issue_time());
       return;
     case CopyKind::kDeviceToDevice:

@@ -1,12 +1,13 @@
-// The simulated time of a run on the virtual GPU: the simulator's engine (sim/gpu/engine.h) is
-// given what the program gives to its streams.
+// The simulated time of a run on the virtual GPU. Whatever the program gives to its streams is also
+// given to the simulator's engine (sim/gpu/engine.h).
 //
-// A kernel takes what the roofline says (scenarios/roofline.h), a copy what the link leaves it. The
-// host is one clock for all threads, which a launch moves on by the card's launch time, a wait to
-// the end of what is waited for, and a question by a microsecond (more where it is asked again and
-// again, so that a loop that sleeps in between ends). What the CPU's operators compute takes what
-// the card file's rates of a host say, and a copy of memory that is not page-locked the time in
-// which the host copies it aside. What Python itself takes is not in it.
+// A kernel takes the time that the roofline says (scenarios/roofline.h). A copy takes the time that
+// the link allows. The host has one clock for all threads. A launch moves it on by the card's
+// launch time, and a wait to the end of the awaited work. A query moves it on by a microsecond, and
+// by more each time if it is repeated, so that a loop that sleeps between queries ends. An operator
+// that the CPU computes takes the time that follows from the host's rates in the card's file. A
+// copy of memory that is not page-locked takes the time in which the host stages it. The time of
+// Python itself is not included.
 #pragma once
 
 #include <cstddef>
@@ -26,19 +27,19 @@
 
 namespace ferry::vgpu {
 
-// What the default stream of the first device did in some time, in nanoseconds; the rest of it, the
-// stream had no work.
+// The time of the first device's default stream in an interval, in nanoseconds. In the rest of the
+// total it had no work.
 struct StreamTime {
   std::int64_t total_ns = 0;
-  std::int64_t kernels_ns = 0;  // and the copies in that stream
-  std::int64_t waits_ns = 0;    // for other streams
-  std::int64_t host_ns = 0;     // without work, while the host computed or copied
+  std::int64_t kernels_ns = 0;  // includes the copies in that stream
+  std::int64_t waits_ns = 0;    // waits for other streams
+  std::int64_t host_ns = 0;     // without work, while the host computed or staged copies
   StreamTime operator-(const StreamTime& earlier) const;
 };
 
 struct TimeSummary {
-  std::int64_t total_ns = 0;      // until the host and all work are done
-  std::vector<StreamTime> steps;  // from each end of a step to the next
+  std::int64_t total_ns = 0;      // until the host and all work were done
+  std::vector<StreamTime> steps;  // each from one end of a step to the next
 };
 
 class Timeline final : public Clock {
@@ -58,15 +59,15 @@ class Timeline final : public Clock {
   void host_computes(const KernelCost& cost) override;
   std::int64_t run_to_end(Mark mark) override;
 
-  // What is done from now on goes to this trace file as well, once it is written. Before there is
-  // work. They throw std::system_error.
+  // trace_to() begins to record a trace for the file; call it before there is work. write_trace()
+  // writes it, if there is one; call it after summary(). Both throw std::system_error.
   void trace_to(const std::filesystem::path& file);
-  void write_trace();  // if there is one, after summary()
-  // The program's step ends with what the default stream was given so far.
+  void write_trace();
+  // The program's step ends with the work that the default stream has been given so far.
   void end_step();
-  // All that was given so far, to its end. The program may go on.
+  // Runs all work so far to its end and returns the times. The program may go on afterwards.
   TimeSummary summary();
-  // Of all operations' times (sim/gpu/engine.h).
+  // A digest of the times of all operations (sim/gpu/engine.h).
   std::uint64_t digest() const { return engine_.digest(); }
 
  private:
@@ -74,23 +75,23 @@ class Timeline final : public Clock {
   class Watch final : public sim::TraceSink {
    public:
     void completed(const sim::CompletedOp& op) override;
-    // In the order of time; before what is asked for later is completed.
+    // Call it in the order of time, and before work that was issued later completes.
     void host_works(sim::Time from, sim::Time to) { works_.emplace_back(from, to); }
     StreamId main{};
-    std::vector<sim::OpIndex> step_ends;  // of the records that end steps
+    std::vector<sim::OpIndex> step_ends;  // the records that end steps
     std::vector<StreamTime> ends;
     StreamTime so_far;
     std::optional<sim::StepTrace> trace;
 
    private:
     sim::Time worked_by_host(sim::Time from, sim::Time to);
-    std::deque<std::pair<sim::Time, sim::Time>> works_;  // those that may meet what comes
+    std::deque<std::pair<sim::Time, sim::Time>> works_;  // those that may overlap later operations
   };
 
   struct Device {
     sim::DeviceId id;
     sim::LaunchQueue queue;
-    std::optional<StreamId> computes;  // its stream that was given the latest kernel
+    std::optional<StreamId> computes;  // the stream that got the latest kernel
   };
 
   Device& device(int number);
@@ -108,7 +109,7 @@ class Timeline final : public Clock {
   sim::Engine engine_;
   Watch watch_;
   std::deque<Device> devices_;
-  std::map<StreamId, StreamId> streams_;  // the engine's, by the runtime's
+  std::map<StreamId, StreamId> streams_;  // the runtime's stream to the engine's
   sim::Time host_ns_ = 0;
   sim::Time ask_ns_ = 0;
 };

@@ -1,41 +1,43 @@
-// Records one step of a LibTorch program as a ferry::Program, which `ferry plan`, `ferry simulate`
-// and `ferry replay` read (formats/PROGRAM.md).
+// Records one training step of a LibTorch program as a ferry::Program, which `ferry plan`, `ferry
+// simulate` and `ferry replay` read (formats/PROGRAM.md).
 //
 //   ferry::Program program = ferry::capture(*model, {{"x", x}, {"y", y}}, [&] {
 //     torch::nn::functional::cross_entropy(model->forward(x), y).backward();
 //   });
 //   ferry::write_program("step.jsonl", program);
 //
-// The step runs once, and computes what it would: its gradients accumulate. What is written: each
-// op below autograd with the types of what it makes, what it writes in place, its cost and the time
-// it took here; views; the nodes of the graph with their edges and saved tensors; what each node
-// runs in backward; where each storage dies. Run without Offload or other hooks around it.
+// The step runs once and computes its usual results: gradients accumulate. The program lists each
+// op below autograd, with the types of its results, its in-place writes, its cost and its measured
+// time; the views; the nodes of the graph with their edges, saved tensors and backward ops; and the
+// point where each storage dies. Do not put an Offload or other hooks around a capture.
 //
-// Two captures of the same step are the same bytes but for the times. A captured step makes the
-// same decisions on the simulated device as it does on the real one: packs are counted alike, and
-// storages live as long.
+// Two captures of the same step have the same bytes, except for the times. The core makes the same
+// decisions for a captured step on the simulated device as for the real step: packs are counted in
+// the same way, and storages live equally long.
 //
-// A step is one forward and one backward, or several of either after the first backward. Tensors
-// that the step uses and that are neither the module's nor inputs, become inputs by the name of
-// constant.N; to the offloader they are what they are to Offload: not exempt.
+// A step is one forward and one backward. After the first backward there may be more of either. A
+// tensor that the step uses, and that is neither in the module nor in `inputs`, becomes an input
+// named constant.N. As with Offload, such tensors are not exempt from offloading.
 //
-// Calls of ferry::checkpoint just run while they are captured, and are written as modules
-// checkpoint.0, checkpoint.1 and so on, with the tensors they were handed: the segments that plans
-// recompute or not. What else a call reads is its function's own, captured. Not seen is what a
-// function holds and does not read, or is handed as well: on the simulated device that dies when
-// the step drops it. And where parts of a graph with checkpoints die outside a backward, their
-// saved tensors may die in another order than they do in LibTorch.
+// Calls of ferry::checkpoint run without recomputing during a capture. They are written as modules
+// checkpoint.0, checkpoint.1 and so on, with their tensor arguments; a plan decides for each of
+// these segments whether it is recomputed. A tensor that the function reads and is not an argument
+// counts as captured by the function. A tensor that the function holds and does not read is not
+// seen, and dies on the simulated device when the step drops it; the same holds if it is also an
+// argument. If parts of a graph with checkpoints die outside a backward, their saved tensors may
+// die in another order than in LibTorch.
 //
-// Refused, with ferry::CaptureError: create_graph; a backward for given inputs
+// These throw ferry::CaptureError: create_graph; a backward for given inputs
 // (torch::autograd::grad); a backward inside a backward or inside a checkpoint; a reentrant
 // checkpoint; a checkpoint inside a NoOffloadGuard; a node that saves tensors in backward; ops
-// after a backward that use gradients (an optimiser); sparse, nested, quantised and lazily
-// conjugated tensors; tensors that share a storage and not a version (Tensor::variable_data) where
-// both are saved. Not seen: hooks on tensors; streams (all work is written as of one stream).
+// after a backward that use gradients (an optimizer); sparse, nested, quantised and lazily
+// conjugated tensors; tensors that share a storage but not a version counter
+// (Tensor::variable_data), if both are saved. Hooks on tensors and streams are not recorded: all
+// work is written as if it ran on one stream.
 //
-// A time is that of an op's kernels, without the host's work above them. On the CPU it is the
-// host's clock around them; on an accelerator it lies between two events on the stream, and the
-// step runs slower than usual: ops wait until the host has issued them.
+// A time is that of the kernels of an op, without the host's work above them. On the CPU it is
+// measured with the host's clock. On an accelerator it is the time between two events on the
+// stream; the step then runs slower than usual, because each op waits until the host has issued it.
 #pragma once
 
 #include <torch/arg.h>
@@ -67,18 +69,18 @@ struct CaptureOptions {
   CaptureOptions() = default;
 
   TORCH_ARG(std::string, name) = "program";
-  // Notes for people: model, batch.
+  // Notes for readers, such as the model and the batch.
   TORCH_ARG(CaptureAbout, about);
-  // Write the measured time of each op. Without times, two captures are the same bytes.
+  // Write the measured time of each op. Without times, two captures have the same bytes.
   TORCH_ARG(bool, times) = true;
 };
 
-// The step runs forward and backward itself. One capture at a time in a process; throws
+// `step` runs forward and backward itself. Only one capture may run in a process at a time. Throws
 // CaptureError, and what the step throws.
 Program capture(const torch::nn::Module& module, const CaptureInputs& inputs,
                 const std::function<void()>& step, const CaptureOptions& options = {});
 
-// One training step: the loss, then its backward.
+// Captures one training step: computes the loss, then runs its backward.
 Program capture_loss(const torch::nn::Module& module, const CaptureInputs& inputs,
                      const std::function<torch::Tensor()>& loss,
                      const CaptureOptions& options = {});

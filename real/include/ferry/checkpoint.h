@@ -1,52 +1,53 @@
-// Activation checkpointing for LibTorch, in C++: the semantics of torch.utils.checkpoint.
+// Activation checkpointing for LibTorch in C++. It behaves like torch.utils.checkpoint.
 //
 //   auto y = ferry::checkpoint(block, x);                     // block(x), recomputed in backward
 //   auto y = ferry::checkpoint([&](const auto& x, const auto& w, int n) { ... }, x, w, 3);
 //   auto y = ferry::checkpoint(ferry::CheckpointOptions().early_stop(false), block, x);
 //
-// The tensors that the function saves for backward are dropped, and computed again, once for each
-// backward, when backward needs them. Values and gradients are the same bits as without, and so are
-// derivatives of any order, several backwards through one graph, backwards inside the function, and
-// checkpoints inside checkpoints.
+// The tensors that the function saves for backward are dropped. When backward needs them it calls
+// the function again, once per backward. Values and gradients have the same bits as without a
+// checkpoint. Derivatives of any order, several backwards through one graph, backwards inside the
+// function, and nested checkpoints all work.
 //
-// Functions and arguments. The function (anything that can be called, or a module: a holder, a
-// pointer, an AnyModule or an object with a forward) and its arguments are copied or moved into the
-// graph, as into std::thread: pass std::ref for a reference (ferry::Checkpointable says whether
-// they can be). A module's copy has the same parameters, and the training mode of now.
-// The function is called here, and again for each recompute, maybe on one of autograd's threads,
-// maybe on several at once where several threads go backward through one graph. Each tensor
-// argument is saved as a node saves its inputs: by the hooks in force (an OffloadGuard's, say), and
-// with its version, so that a tensor which is written in place before it is needed is an error. It
-// is handed over as an lvalue of the call's own. The other arguments are handed over as const
-// lvalues, the same at every call. Tensors within them (containers, structs, optionals) or captured
-// by the function are plain references: no hooks see them, and an outer checkpoint does not
-// recompute them. One that the function's operators read in forward, and that is written in place
-// before a recompute, is an error that names it, unless the function writes it itself. Whatever the
-// function returns is returned.
+// Functions and arguments. The function can be anything callable, or a module: a module holder, a
+// pointer, an AnyModule, or an object with a forward. The function and its arguments are copied or
+// moved into the graph, as std::thread does; pass std::ref for a reference. ferry::Checkpointable
+// says whether that is possible. A copied module has the same parameters, and the training mode
+// that it has now. The function is called now, and again for each recompute. A recompute may run on
+// one of autograd's threads, and several may run at once if several threads run backward through
+// one graph.
 //
-// The function must do the same again: same ops, same shapes. Random numbers and autocast are
-// replayed (CheckpointOptions); what else it depends on must not change. Side effects (a
-// BatchNorm's running statistics) happen once more in every recompute unless the function asks
-// is_recomputing(). Exceptions that are not the function's own must pass through it, or leave it as
-// other exceptions (as from TorchScript's interpreter): a recompute ends early by such an
-// exception. A script runs as it is written, not as its optimiser would have it.
+// Each tensor argument is saved like the input of a node: the hooks in force (such as an
+// OffloadGuard) pack it, and writing it in place before it is needed is an error. The function gets
+// it as an lvalue of its own, and the other arguments as const lvalues, the same in every call.
+// Tensors inside other arguments (containers, structs, optionals) and tensors that the function
+// captures are plain references: hooks do not see them, and an outer checkpoint does not recompute
+// them. If such a tensor is read in forward and written in place before a recompute, an error names
+// it, unless the function itself writes it. checkpoint() returns whatever the function returns.
 //
-// The CPU's generator is the process's: where checkpoints of several threads draw from it at once,
-// one of them throws CheckpointError when its forward ends. (The stages of a ferry::Pipe have
-// generators of their own.) Another thread that draws outside of checkpoints is not seen: what a
-// checkpoint drew meanwhile is not replayed.
+// The function must do the same in each call: the same ops with the same shapes. Random numbers and
+// autocast are replayed (CheckpointOptions); other state that it depends on must not change. Each
+// recompute repeats side effects, such as the running statistics of a BatchNorm, unless the
+// function asks is_recomputing(). A recompute ends early by an exception. The function must let
+// exceptions that are not its own pass, or replace them by others as TorchScript's interpreter
+// does. Inside a checkpoint a script runs as it is written, without TorchScript's optimisations.
 //
-// Without grad mode the function just runs.
+// The CPU's random generator belongs to the process. If checkpoints on several threads use it at
+// the same time, one of them throws CheckpointError at the end of its forward. (The stages of a
+// ferry::Pipe have their own generators.) If another thread uses it outside checkpoints, Ferry does
+// not notice, and the numbers of checkpoints that run meanwhile are not replayed.
 //
-// Errors: CheckpointError where a recompute saves other tensors than forward did, or a recomputed
-// tensor is asked for twice in one backward (a custom function that unpacks its saved variables
-// twice); ValueError for options that contradict each other; Error where an
-// accelerator was first used within a checkpoint. What the function throws leaves backward with its
-// type; the next backward tries again.
+// Without grad mode the function is just called.
 //
-// Models torch/utils/checkpoint.py of PyTorch 2.11 (both variants, GraphExecGroup,
-// checkpoint_sequential). Not modelled: its early_stop and debug switches are process globals,
-// ours are the thread's; a context_fn's forward scope cannot swallow exceptions.
+// Errors: CheckpointError if a recompute saves other tensors than forward did, or if a recomputed
+// tensor is unpacked twice in one backward, as by a custom function that unpacks its saved
+// variables twice. ValueError if options contradict each other. Error if an accelerator is used for
+// the first time inside a checkpoint. What the function throws leaves backward with its type, and
+// the next backward tries again.
+//
+// The model is torch/utils/checkpoint.py of PyTorch 2.11: both variants, GraphExecGroup and
+// checkpoint_sequential. Two things differ: the switches for early_stop and debug are per process
+// there and per thread here, and the forward scope of a context_fn cannot swallow exceptions here.
 #pragma once
 
 #include <torch/arg.h>
@@ -75,32 +76,33 @@ class ExecGroup;  // shared/seam/checkpoint_context.h
 struct CheckpointOptions {
   CheckpointOptions() = default;
 
-  // A recompute ends as soon as everything that forward saved is there again, by an exception
-  // through the function. An op that saves its inputs is then entered but does not run; one that
-  // saves its output, or RReLU, which fills what it saves, has run. (Turn it off where a
-  // torch::autograd::Function that saves its own output is the last to save: LibTorch leaks that
-  // output when saving throws.)
+  // A recompute ends as soon as it has made everything that forward saved, by an exception through
+  // the function. The last op that saves is then entered: if it saves its inputs it does not run;
+  // if it saves its output it has run (also RReLU, which fills what it saves). Turn this off if the
+  // last to save is a torch::autograd::Function that saves its own output: LibTorch leaks that
+  // output when saving throws.
   TORCH_ARG(bool, early_stop) = true;
-  // Random numbers of a recompute are those of forward: of the CPU's default generator and those of
-  // the devices where tensor arguments are. Afterwards the generators go on as if nothing had run.
+  // Recomputes get the random numbers of forward, from the CPU's default generator and from the
+  // devices of the tensor arguments. Afterwards the generators continue as if no recompute had run.
   TORCH_ARG(bool, preserve_rng_state) = true;
-  // Compare shape, dtype and device of the tensors that a recompute saves with forward's, and the
-  // version of those that it reads from outside.
+  // Check that the tensors that a recompute saves have the shape, dtype and device that they had in
+  // forward, and that tensors from outside have the version that they had.
   TORCH_ARG(DeterminismCheck, determinism_check) = DeterminismCheck::kDefault;
-  // Log every op in forward and in recomputes, so that an error names the first that differs.
+  // Log every op of forward and of recomputes, so that an error can name the first op that differs.
   TORCH_ARG(bool, debug) = false;
-  // The reentrant variant (use_reentrant=True): forward makes no graph within the function, and
-  // backward runs the whole of it again, with a backward of its own over that. It takes backward()
-  // without `inputs`, and no grad(); at least one argument and one output that require grad;
-  // functions that return a tensor, a vector, an array or a tuple of tensors. Of the other options
-  // preserve_rng_state applies, and determinism_check to what is read from outside; debug,
-  // context_fn and choices are refused.
+  // The reentrant variant (use_reentrant=True). Forward makes no graph inside the function.
+  // Backward calls the whole function again and runs a backward of its own through it. This needs a
+  // plain backward(), without `inputs` and not grad(); an argument and an output that require grad;
+  // and a function that returns a tensor, or a vector, an array or a tuple of tensors. Of the other
+  // options, preserve_rng_state applies, and determinism_check for tensors from outside. debug,
+  // context_fn and choices throw ValueError.
   TORCH_ARG(bool, reentrant) = false;
-  // Called once for each call of checkpoint, before the function: makes guards of the user's for
-  // forward and for each recompute.
+  // Called once for each call of checkpoint, before the function. It returns functions that make
+  // guards of your own for forward and for each recompute.
   TORCH_ARG(std::function<CheckpointContexts()>, context_fn);
-  // The fate of the tensors that the function saves, in the order of saving: recomputed, kept, or
-  // given to the hooks around the checkpoint (an OffloadGuard's). Past the end: recomputed.
+  // The choice for each tensor that the function saves, in the order of saving: recompute it, keep
+  // it, or give it to the hooks around the checkpoint, such as an OffloadGuard. Past the end:
+  // recompute.
   TORCH_ARG(std::vector<SavedChoice>, choices);
 };
 
@@ -109,9 +111,9 @@ namespace checkpoint_impl {
 using Run = std::function<void(Tensors)>;
 using Map = std::function<Tensors(Tensors)>;
 
-// `forward` runs now, `again` in each recompute.
+// Runs `forward` now, and `again` in each recompute.
 void run(const CheckpointOptions& options, Tensors inputs, Run again, Run forward);
-// `rethrow`: called within a catch block for an error of ours in a recompute; it throws.
+// Called inside a catch block for an error of Ferry in a recompute. It throws.
 using Rethrow = void (*)();
 Tensors run_reentrant(const CheckpointOptions& options, const Tensors& inputs, Map function,
                       Rethrow rethrow = nullptr);
@@ -171,24 +173,25 @@ requires(!std::is_same_v<std::remove_cvref_t<Function>, CheckpointOptions>) auto
                     std::forward<Arguments>(arguments)...);
 }
 
-// Runs a chain in `segments` parts of equal length, each a checkpoint but the last, which takes the
-// remainder: its backward comes at once. One tensor in, one out. Throws ValueError
-// unless 1 <= segments <= length. The options are each segment's.
+// Runs a chain of functions as `segments` parts of equal length. The last part takes the remainder.
+// Each part except the last is a checkpoint with these options; the last is not, because its
+// backward comes first. Each function takes and returns one tensor. Throws ValueError unless 1 <=
+// segments <= length.
 torch::Tensor checkpoint_sequential(const torch::nn::Sequential& functions, std::int64_t segments,
                                     torch::Tensor input, const CheckpointOptions& options = {});
 torch::Tensor checkpoint_sequential(
     std::vector<std::function<torch::Tensor(torch::Tensor)>> functions, std::int64_t segments,
     torch::Tensor input, const CheckpointOptions& options = {});
 
-// True within a checkpointed function that runs for the first time; true in one that runs again for
-// backward, or in what it calls. Both are true in a checkpoint within one that runs again, as in
-// torchgpipe.
+// is_checkpointing() is true inside a checkpointed function in its forward. is_recomputing() is
+// true inside a recompute, also in the functions that it calls. Inside a checkpoint that a
+// recompute calls both are true, as in torchgpipe.
 bool is_checkpointing();
 bool is_recomputing();
 
 namespace checkpoint_impl {
 
-// Changes the context of this thread's checkpoints, for a scope.
+// Changes the context of this thread's checkpoints while it lives.
 class Scope {
  public:
   Scope(const Scope&) = delete;
@@ -205,21 +208,21 @@ class Scope {
 
 }  // namespace checkpoint_impl
 
-// While it lives, overrides the early_stop of all checkpoints that run forward on this thread; the
-// innermost guard wins. It holds for their recomputes, too, whenever backward comes.
+// While it lives, overrides early_stop of all checkpoints that run forward on this thread. The
+// innermost guard wins. Their recomputes obey it too, even if the guard is gone by then.
 class CheckpointEarlyStopGuard : public checkpoint_impl::Scope {
  public:
   explicit CheckpointEarlyStopGuard(bool early_stop);
 };
 
-// Does the same for debug.
+// Overrides debug in the same way.
 class CheckpointDebugGuard : public checkpoint_impl::Scope {
  public:
   explicit CheckpointDebugGuard(bool debug);
 };
 
-// Several backwards over disjoint parts of one graph that share what is recomputed (the parts of a
-// zero-bubble pipeline's backward):
+// A group of backwards that share one recompute. They must use disjoint parts of one graph, such as
+// the parts of a zero-bubble pipeline's backward:
 //
 //   ferry::GraphExecGroup group;
 //   {
@@ -228,14 +231,14 @@ class CheckpointDebugGuard : public checkpoint_impl::Scope {
 //     torch::autograd::grad({loss}, {w});
 //   }
 //
-// Recomputed tensors that nobody used live until the last copy of the group, and its guards, are
-// gone. A tensor that two of the backwards need is an error (CheckpointError). One group may be
-// entered again; guards within a guard throw Error. A copy is the same group.
+// Unused recomputed tensors live until the last copy of the group, and its guards, are gone. It is
+// an error (CheckpointError) if two of the backwards need the same tensor. A group may be entered
+// again after its guard has ended; a guard inside a guard throws Error. Copies are the same group.
 class GraphExecGroup {
  public:
   GraphExecGroup();
 
-  // Applies to this thread, and to backwards begun on it.
+  // Applies to this thread, and to backwards that begin on it.
   class Guard : public checkpoint_impl::Scope {
    public:
     explicit Guard(const GraphExecGroup& group);
@@ -245,7 +248,7 @@ class GraphExecGroup {
   std::shared_ptr<ExecGroup> group_;
 };
 
-// The counts of all checkpoints in this process.
+// Counts of all checkpoints in this process.
 CheckpointStatistics checkpoint_statistics();
 
 }  // namespace ferry

@@ -1,4 +1,5 @@
-// The functions, arguments and results that ferry::checkpoint supports.
+// The functions, arguments and results that ferry::checkpoint accepts. Programs use only
+// ferry::Checkpointable, at the end of this file; the rest implements checkpoint.h.
 #pragma once
 
 #include <torch/types.h>
@@ -25,15 +26,15 @@ using Tensors = std::vector<torch::Tensor>;
 template <class T>
 inline constexpr bool kTensor = std::is_same_v<T, torch::Tensor>;
 
-// True if the graph can own a copy.
+// True if the graph can own a copy of each.
 template <class... T>
 inline constexpr bool kKept = (std::is_constructible_v<std::decay_t<T>, T> && ...);
 
-// An argument's type as the function receives it.
+// The type in which the function receives an argument.
 template <class T>
 using Handed = std::conditional_t<kTensor<T>, T&, const T&>;
 
-// Copies are const: a torch::nn::SequentialImpl would take a mutable one for its first
+// Copies from a const object: torch::nn::SequentialImpl would take a mutable one for its first
 // module.
 template <class T>
 decltype(auto) to_keep(T&& function) {
@@ -61,7 +62,7 @@ template <class Function, class... Arguments>
 concept IsModule = requires(Function& function, Arguments&... arguments) {
   function.forward(arguments...);
 };
-// A torch::nn::ModuleHolder always claims to be callable, whatever it holds.
+// A torch::nn::ModuleHolder always claims to be callable, whatever module it holds.
 template <class Function>
 concept ModuleHolder = requires {
   typename Function::ContainedType;
@@ -74,7 +75,7 @@ template <class Function, class... Arguments>
 concept Callable = HoldsModule<Function, Arguments...> || IsFunction<Function, Arguments...> ||
     IsModule<Function, Arguments...>;
 
-// Calls a module through its `forward`.
+// Calls the function, or the `forward` of a module.
 template <class Function, class... Arguments>
 requires Callable<Function, Arguments...>
 decltype(auto) call_with(Function& function, Arguments&... arguments) {
@@ -92,7 +93,7 @@ concept CallableAsKept = requires(Function& function, Arguments... arguments) {
   call_with(referred(function), arguments...);
 };
 
-// A function and its arguments; tensors are left empty until it is called with them.
+// A function and its arguments. The tensors among them are left empty; each call passes them.
 template <class Function, class... Arguments>
 class Call {
  public:
@@ -115,7 +116,7 @@ class Call {
     if constexpr (kTensor<Argument>) inputs.push_back(std::exchange(argument, {}));
   }
 
-  // The index among the tensors of argument `I`.
+  // The index of argument `I` among the tensors.
   template <std::size_t I>
   static constexpr std::size_t place() {
     constexpr std::array<bool, sizeof...(Arguments) + 1> tensors{kTensor<Arguments>..., false};
@@ -140,7 +141,8 @@ class Call {
   std::tuple<Arguments...> arguments_;
 };
 
-// Results that a reentrant function may have: a tensor, a vector, an array or a tuple of tensors.
+// Results that a reentrant function may have: a tensor, or a vector, an array or a tuple of
+// tensors.
 template <class Result>
 inline constexpr bool kTensors = kTensor<Result> || std::is_same_v<Result, Tensors>;
 template <class... Each>
@@ -150,7 +152,7 @@ inline constexpr bool kTensors<std::pair<First, Second>> = kTensor<First>&& kTen
 template <class Each, std::size_t N>
 inline constexpr bool kTensors<std::array<Each, N>> = kTensor<Each>;
 
-// Converts to a vector and back.
+// Converts such a result to a vector of tensors, and back.
 template <class Result>
 requires kTensors<Result> Tensors to_tensors(Result result) {
   if constexpr (std::is_same_v<Result, Tensors>) {
@@ -177,8 +179,7 @@ Result from_tensors(Tensors tensors) {
 
 }  // namespace checkpoint_impl
 
-// True if ferry::checkpoint(function, arguments...) compiles: asks of types what the call asks of
-// its arguments.
+// True if ferry::checkpoint(function, arguments...) compiles for these types.
 template <class Function, class... Arguments>
 concept Checkpointable = checkpoint_impl::kKept<Function, Arguments...> &&
     checkpoint_impl::CallableAsKept<std::decay_t<Function>,

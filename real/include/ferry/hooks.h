@@ -1,28 +1,27 @@
-// Saved-tensor hooks for LibTorch, in C++: the semantics of
+// Saved-tensor hooks for LibTorch in C++. They behave like
 // torch.autograd.graph.saved_tensors_hooks.
 //
 //   ferry::SavedTensorsHooks hooks(
 //       [](const torch::Tensor& x) { return std::make_pair(x.device(), x.cpu()); },
 //       [](const auto& packed) { return packed.second.to(packed.first); });
 //
-// While a guard lives, every tensor that autograd saves for backward on this thread goes through
-// `pack`, and what it returns (any type) through `unpack` when backward asks for it: any number of
-// times, on any thread, in any order. A backward begun under a guard carries it to the engine's
-// threads. The innermost guard alone applies.
+// While a guard lives, `pack` gets every tensor that autograd saves for backward on this thread. It
+// may return any type. `unpack` turns that back into a tensor whenever backward needs it: any
+// number of times, on any thread, in any order. A backward that begins under a guard takes the
+// guard to the engine's threads. Only the innermost guard applies.
 //
-//  * pack runs without grad mode, and is handed the saved tensor, detached: to keep it makes no
-//    cycle (PyTorch hands an op's output with its graph). A pack that writes to its input is
-//    refused.
+//  * pack runs without grad mode and gets the saved tensor detached, so keeping it makes no cycle.
+//    (PyTorch passes an op's output with its graph.) A pack that writes to its input is an error.
 //  * Wrapped numbers and undefined tensors are not packed.
-//  * Errors leave the op, or backward, with their type. Where the pack of register_hooks throws,
-//    the tensor is saved as it was.
+//  * Errors leave the op, or backward, with their type. If the pack of register_hooks throws, the
+//    tensor stays saved as before.
 //  * Compiled autograd unpacks everything when it reads the graph, before backward begins.
-//  * Beyond PyTorch: unpacking a tensor that was written in place after it was saved throws
+//  * Unlike in PyTorch, unpacking a tensor that was written in place after its save throws
 //    ferry::ModifiedInPlace, as autograd does without hooks.
 //
-// Guards end in the reverse order of their making, on their thread; a program that does otherwise
-// is stopped. The first guard of a process installs Ferry's autograd engine: make it before the
-// first backward (linking Ferry does so at start-up).
+// Guards must end on their thread, in the reverse order of their construction; otherwise the
+// program is aborted. The first guard of a process installs Ferry's autograd engine, so make it
+// before the first backward. Linking Ferry does this at start-up.
 #pragma once
 
 #include <torch/csrc/autograd/saved_variable.h>
@@ -41,7 +40,7 @@ namespace ferry {
 
 namespace hooks_impl {
 
-// A pair of hooks without its packed type.
+// A packed value, without its type.
 class Packed {
  public:
   virtual ~Packed() = default;
@@ -61,7 +60,7 @@ class PackedAs final : public Packed {
   std::shared_ptr<const Unpack> unpack_;
 };
 
-// The type that pack returns, if it can be kept.
+// The type that pack returns, if it can be stored.
 template <class PackFunction>
 requires std::copy_constructible<PackFunction> &&
     std::invocable<PackFunction&, const torch::Tensor&>
@@ -101,10 +100,10 @@ Pack erase(PackFunction pack, UnpackFunction unpack) {
 
 void register_hooks(torch::autograd::SavedVariable& variable, Pack pack);
 
-// The frame of a guard of any kind.
+// The frame that a guard of any kind pushes.
 class Frame {
  public:
-  explicit Frame(Pack pack);            // a pair
+  explicit Frame(Pack pack);            // a pair of hooks
   Frame();                              // the no-op frame
   explicit Frame(std::string message);  // hooks are disabled
   Frame(const Frame&) = delete;
@@ -118,7 +117,7 @@ class Frame {
 
 }  // namespace hooks_impl
 
-// True if the two can be a pair of hooks.
+// True if these two types can be a pair of hooks.
 template <class PackFunction, class UnpackFunction>
 concept SavedTensorsPair = hooks_impl::Packs<std::decay_t<PackFunction>> &&
     hooks_impl::Unpacks<std::decay_t<PackFunction>, std::decay_t<UnpackFunction>>;
@@ -133,15 +132,17 @@ class SavedTensorsHooks {
   hooks_impl::Frame frame_;
 };
 
-// Hooks of one tensor that a node has saved already (a member of torch::autograd::generated's node
-// types, or of one's own): PyTorch's SavedTensor.register_hooks, with its refusals.
+// Sets the hooks of one tensor that a node has saved already, such as a member of a node type in
+// torch::autograd::generated or of your own. It behaves like PyTorch's SavedTensor.register_hooks,
+// and throws in the same cases.
 template <class PackFunction, class UnpackFunction>
 void register_hooks(torch::autograd::SavedVariable& variable, PackFunction pack,
                     UnpackFunction unpack) {
   hooks_impl::register_hooks(variable, hooks_impl::erase(std::move(pack), std::move(unpack)));
 }
 
-// While it lives, no pair sees a tensor: for regions to leave alone, such as the output head.
+// While it lives, no pair sees a tensor. Use it for regions that must be left alone, such as the
+// output head.
 class NoSavedTensorsHooks {
  public:
   NoSavedTensorsHooks() = default;
@@ -150,20 +151,21 @@ class NoSavedTensorsHooks {
   hooks_impl::Frame frame_;
 };
 
-// Whose pair sees what is saved.
+// Which hooks see saved tensors.
 enum class HooksInForce {
-  kNone,        // nobody's: autograd saves the tensor itself
+  kNone,        // none: autograd saves the tensor itself
   kPair,        // a SavedTensorsHooks
   kOffload,     // an OffloadGuard
-  kCheckpoint,  // a checkpoint's function is running, and what it saves is not kept
-  kOther,       // another's: a capture's, or one of Python's own
+  kCheckpoint,  // those of a running checkpoint: saved tensors are not kept
+  kOther,       // others, such as a capture's or Python's
 };
-// On the calling thread, now. NoSavedTensorsHooks, NoOffloadGuard and DisableSavedTensorsHooks make
-// it kNone for their scope.
+// Returns the hooks that are in force on the calling thread. NoSavedTensorsHooks, NoOffloadGuard
+// and DisableSavedTensorsHooks make it kNone while they live.
 HooksInForce saved_tensor_hooks_in_force();
 
 // While it lives, pushing a pair throws ferry::HooksDisabled with this message. The constructor
-// throws it if a guard is in force already (torch.autograd.graph.disable_saved_tensors_hooks).
+// throws it if a guard is in force already. PyTorch:
+// torch.autograd.graph.disable_saved_tensors_hooks.
 class DisableSavedTensorsHooks {
  public:
   explicit DisableSavedTensorsHooks(std::string message) : frame_(std::move(message)) {}

@@ -1,4 +1,4 @@
-// Training with offloaded activations: one guard around forward and backward.
+// Offloads activations during training: put one guard around forward and backward.
 //
 //   ferry::Offload offload;
 //   offload.exempt(*model);
@@ -8,17 +8,19 @@
 //     loss.backward();
 //   }
 //
-// Tensors that autograd saves go to the host over a side stream, and come back before backward
-// needs them; gradients are the same bits as without. On a CUDA device the copies run on streams of
-// their own; on the CPU on worker threads, to memory or to a file (OffloadOptions::disk).
+// Each tensor that autograd saves is copied to the host on a side stream, and is back before
+// backward needs it. Gradients have the same bits as without a guard. On a CUDA device the copies
+// run on their own streams. On the CPU they run on worker threads, to memory or to a file
+// (OffloadOptions::disk).
 //
-// A write that autograd does not see (through `.data()`, a raw pointer, another library) is not
-// seen here either: backward then gets the old bytes if they were copied before it, else the new.
-// Writes in place through autograd raise, as without.
+// If a saved tensor is written in place through autograd, backward throws, as without Ferry. Ferry
+// does not see a write that autograd does not see (through `.data()`, a raw pointer, or another
+// library): backward then reads the old bytes if they were copied before the write, else the new
+// ones.
 //
-// A guard marks the tensors that are *saved* on its thread while it lives; what was saved is served
-// for as long as its graph lives. An Offload is a handle, copied freely; guards of one may be made
-// on several threads; with a plan, one at a time.
+// A guard affects tensors that are *saved* on its thread while it lives; they can be unpacked as
+// long as their graph lives. An Offload is a handle that can be copied freely. Several threads may
+// have guards of one Offload at once; with a plan, only one guard at a time.
 #pragma once
 
 #include <torch/arg.h>
@@ -43,68 +45,67 @@ class Module;
 
 namespace ferry {
 
-// What becomes of what a forward saves that is not the plan's, for its batch has other shapes.
+// The treatment of saved tensors if a forward does not match the plan, because its batch has other
+// shapes.
 enum class OtherShapes : std::uint8_t {
-  kRaise,    // PlanMismatch is thrown
-  kOffload,  // moves, as without a plan
-  kKeep,     // stays where it is
+  kRaise,    // throw PlanMismatch
+  kOffload,  // offload them as without a plan
+  kKeep,     // keep them on the device
 };
 
-// Sizes are in bytes. Python's torch_ferry.offload and `ferry train` have the same names where they
-// have the option.
+// Options of an Offload. Sizes are in bytes. Python's torch_ferry.offload and `ferry train` use the
+// same names.
 struct OffloadOptions {
   OffloadOptions() = default;
 
-  // Only tensors on this device are offloaded; others are kept as they are. None: all devices (with
-  // a disk: the CPU).
+  // Offload only the tensors on this device. None: those on all devices; with a disk, those on the
+  // CPU.
   TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;
-  // Tensors with fewer bytes to move are kept.
+  // Keep tensors with fewer bytes than this.
   TORCH_ARG(std::int64_t, min_bytes) = 1024;
-  // The most bytes on their way to the host that may still be on the device. By default this bound,
-  // prefetch and hold follow the model: a sixteenth of what is on the host at once, at most 512
-  // MiB.
+  // The most bytes that may still be on the device while they are copied to the host. The default
+  // of this bound, and of prefetch and hold, is a sixteenth of the bytes that are on the host at
+  // once, and at most 512 MiB.
   TORCH_ARG(std::int64_t, window) = kAutomatic;
-  // The same, counted in saved tensors (as TRL does).
+  // The same bound, counted in saved tensors, as TRL does.
   TORCH_ARG(std::int64_t, window_tensors) = kUnlimited;
-  // The most bytes to bring back before their use; 0: none.
+  // The most bytes to copy back before backward needs them. 0: none.
   TORCH_ARG(std::int64_t, prefetch) = kAutomatic;
-  // How many saved tensors ahead of backward something may be brought back, in the order of saving.
-  // What the window still has of more distant ones leaves when backward begins.
+  // How many saved tensors ahead of backward a tensor may be copied back, in the order of saving.
+  // When backward begins, tensors in the window that are further away leave the device.
   TORCH_ARG(std::int64_t, prefetch_tensors) = kUnlimited;
-  // The most bytes to hold for further saves of the same storage; 0: none.
+  // The most bytes to hold on the device for further saves of the same storage. 0: none.
   TORCH_ARG(std::int64_t, hold) = kAutomatic;
-  // A directory: the host tier is a file in it, which no crash leaves behind. Empty: memory. CPU
-  // only.
+  // A directory, for the CPU only. Tensors are stored in a file in it, which disappears even after
+  // a crash. Empty: tensors are stored in memory.
   TORCH_ARG(std::filesystem::path, disk);
-  // The limit of the file.
+  // The largest size of that file.
   TORCH_ARG(std::int64_t, disk_bytes_max) = kUnlimited;
-  // A tensor for which the host side has no room (the file's limit, a full disk, no memory) is
-  // kept. False: the error is thrown.
+  // If the host has no room for a tensor (the file's limit, a full disk, no memory), keep the
+  // tensor. If false, the error is thrown.
   TORCH_ARG(bool, keep_when_full) = false;
-  // With a disk: fixes glibc's malloc thresholds for the whole process, so that freed memory leaves
-  // it. False: leaves malloc as it is.
+  // With a disk: set glibc's malloc thresholds for the whole process, so that freed memory goes
+  // back to the system. If false, malloc is not changed.
   TORCH_ARG(bool, fix_malloc) = true;
-  // Page-locked host memory. CUDA only.
+  // Use page-locked host memory. Only for CUDA.
   TORCH_ARG(bool, pinned) = true;
   TORCH_ARG(CopyStreams, copy_streams) = CopyStreams::kTwo;
   TORCH_ARG(ReloadPool, reload_pool) = ReloadPool::kConsumer;
-  // With a plan: of a forward whose saved tensors differ from the plan's in their sizes alone, and
-  // of any other difference once a forward was the plan's (a mask, where a batch has padding).
+  // With a plan: what to do if only the sizes of the saved tensors differ from the plan. Once a
+  // forward has matched the plan, it also applies to any other difference, such as the mask of a
+  // batch with padding.
   TORCH_ARG(OtherShapes, other_shapes) = OtherShapes::kRaise;
-  // Keep the decision log until Offload::take_log is called.
-  TORCH_ARG(bool, log) = false;
-  // Keep every op and copy with its times, for Offload::write_trace.
+  // Record the decisions, for Offload::take_decisions.
+  TORCH_ARG(bool, decisions) = false;
+  // Record every op and copy with its times, for Offload::write_trace.
   TORCH_ARG(bool, trace) = false;
-  // Called once when page-locked memory runs short, and once for each device whose allocator has
-  // other options than a plan is for (without this, that goes to LibTorch's log, at WARNING).
+  // Called once if page-locked memory runs short, and once for each device whose allocator has
+  // other options than the plan. Without it, the warning about allocators goes to LibTorch's log
+  // (WARNING).
   TORCH_ARG(std::function<void(const std::string&)>, warn);
-  // Called once, after the first guarded forward, with what was done and where. None: writes to
-  // LibTorch's log at level INFO (TORCH_CPP_LOG_LEVEL=INFO shows it).
+  // Called once, after the first guarded forward, with a text that says what was offloaded where.
+  // If empty, the text goes to LibTorch's log at level INFO (TORCH_CPP_LOG_LEVEL=INFO shows it).
   TORCH_ARG(std::function<void(const std::string&)>, info);
-};
-
-struct OffloadLog {
-  std::vector<Decision> decisions;
 };
 
 struct Plan;  // formats/plan.h
@@ -116,54 +117,55 @@ class PlanMismatch : public Error {
 };
 
 namespace real {
-class OffloadSession;  // what an Offload is a handle of
+class OffloadSession;  // an Offload is a handle of it
 }
 
-// Bytes that were in use at most while an Offload moved what is saved, and at least so many had
-// nothing moved: of its CUDA devices' allocators, or with a disk of the process. Zeros: not known,
-// as on a CPU without a disk, where what moves stays in the process's memory.
+// The most bytes that were in use during offloading, and a lower bound of the most bytes without
+// it. They are the bytes of the CUDA allocators, or with a disk of the process. Both are zero if
+// unknown, as on a CPU without a disk, where offloaded tensors stay in the memory of the process.
 struct OffloadMemory {
   std::int64_t peak_bytes = 0;
   std::int64_t peak_without_bytes = 0;
 };
-// "peak memory 3052.1 MiB, without moving at least 9310.4 MiB"; empty: not known.
+// Returns "peak memory 3052.1 MiB, without moving at least 9310.4 MiB", or an empty text if
+// unknown.
 std::string to_string(const OffloadMemory& memory);
 
 class Offload {
  public:
-  // Throws ValueError if an option makes no sense, and c10::Error if the device does not
-  // exist.
+  // Throws ValueError if an option is invalid, and c10::Error if the device does not exist.
   explicit Offload(OffloadOptions options = {});
-  // Executes a plan: its choices, which of the calls of ferry::checkpoint recompute (by the order
-  // in which a forward makes them) and what they keep, which operators run again in backward (by
-  // their places in the forward, on the guard's thread), and its options in place of min_bytes,
-  // window, window_tensors, prefetch, prefetch_tensors, hold, pinned, copy_streams and reload_pool.
+  // Executes a plan. The plan says which saved tensors are offloaded, which calls of
+  // ferry::checkpoint recompute (in the order of the calls) and what these keep, and which
+  // operators are recomputed (by their position in the forward, on the guard's thread). It also
+  // replaces these options: min_bytes, window, window_tensors, prefetch, prefetch_tensors, hold,
+  // pinned, copy_streams and reload_pool.
   Offload(const Plan& plan, OffloadOptions options);
 
-  // Tensors that the module owns, or this tensor, are kept: parameters and buffers occupy device
-  // memory anyway. One that gets another storage later is still kept.
+  // Never offloads the parameters and buffers of this module, or this tensor: they occupy device
+  // memory anyway. They stay exempt if they get another storage later.
   void exempt(const torch::nn::Module& module);
   void exempt(const torch::Tensor& tensor);
 
-  // Counts since construction; ferry::to_string(…) makes a line of them.
+  // Returns the counts since construction. ferry::to_string(…) makes one line of them.
   OffloadStatistics statistics() const;
-  // Counts of the present step, or of the last one: since its guard was made.
+  // Returns the counts of the present or last step, since its guard was made.
   OffloadStatistics step_statistics() const;
-  // Since construction.
+  // Returns the memory since construction.
   OffloadMemory memory() const;
-  // True if all that moved stayed in this process's memory: on a CPU, without a disk.
+  // True if everything offloaded stayed in the memory of this process, as on a CPU without a disk.
   bool saves_nothing() const;
-  // The core's options: those above, or the plan's.
+  // Returns the options of the core: those above, or the plan's.
   const CoreOptions& core_options() const;
   // True if nothing is left: no copy, no reference, no event.
   bool empty() const;
-  // Forwards that were not the plan's, as other_shapes allows them.
+  // Returns the number of forwards that did not match the plan and that other_shapes allowed.
   std::int64_t other_forwards() const;
 
-  // The log since the last call; empty without OffloadOptions::log.
-  OffloadLog take_log();
-  // Writes the copies, and the ops that ran under its guards, as a trace for ui.perfetto.dev
-  // (Chrome's JSON format), whole or not at all. Needs OffloadOptions::trace.
+  // Returns the decisions since the last call; none without OffloadOptions::decisions.
+  std::vector<Decision> take_decisions();
+  // Writes the copies, and the ops that ran under guards, as a trace in Chrome's JSON format for
+  // ui.perfetto.dev. An error leaves no partial file. Needs OffloadOptions::trace.
   void write_trace(const std::filesystem::path& path) const;
 
  private:
@@ -171,11 +173,12 @@ class Offload {
   std::shared_ptr<real::OffloadSession> session_;
 };
 
-// One guard is one forward (and the backward after it): packs are counted from 0. With a plan, a
-// saved tensor that is not the plan's throws ferry::PlanMismatch out of the op that saves it, as
-// does an op where the plan's spans have another; a segment that saves another number of tensors
-// throws ferry::SegmentMismatch out of its checkpoint. What a forward lacks is told by the next
-// guard.
+// Offloads one forward and the backward after it. Packs are counted from 0 for each guard.
+//
+// With a plan: a saved tensor that does not match throws ferry::PlanMismatch from the op that saves
+// it, and so does an op that differs from the first or last op of a span in the plan. A segment
+// that saves another number of tensors throws ferry::SegmentMismatch from its checkpoint. If a
+// forward saves too little, the next guard throws.
 class OffloadGuard {
  public:
   explicit OffloadGuard(const Offload& offload);
@@ -184,7 +187,7 @@ class OffloadGuard {
   OffloadGuard& operator=(const OffloadGuard&) = delete;
   ~OffloadGuard();
 
-  // The guard's Offload: for exempt(), statistics() and the log.
+  // Returns the guard's Offload, for exempt(), statistics() and decisions.
   Offload& offload() { return offload_; }
 
  private:
@@ -194,10 +197,10 @@ class OffloadGuard {
   std::unique_ptr<Forward> forward_;
 };
 
-// Use: `auto forward = ferry::run(planned);`
+// Makes a guard: `auto forward = ferry::run(planned);`
 [[nodiscard]] inline OffloadGuard run(const Offload& offload) { return OffloadGuard(offload); }
 
-// Leaves the saved tensors of a region alone: of the output head, say.
+// While it lives, saved tensors are not offloaded. Use it for regions such as the output head.
 class NoOffloadGuard {
  public:
   NoOffloadGuard() = default;
@@ -206,7 +209,7 @@ class NoOffloadGuard {
   NoSavedTensorsHooks none_;
 };
 
-// Reads a plan file. Throws ValueError with file and line.
+// Makes an Offload from a plan file. Throws ValueError, with file and line, if the file is invalid.
 Offload offload_by_plan(const std::filesystem::path& path, OffloadOptions options = {});
 
 }  // namespace ferry

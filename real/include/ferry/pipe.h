@@ -1,53 +1,57 @@
-// Pipelines of micro-batches for LibTorch: the layers of a Sequential in stages, a device and a
-// thread each.
+// Pipelines of micro-batches for LibTorch. The layers of a Sequential are split into stages; each
+// stage has a device and a thread.
 //
 //   ferry::Pipe pipe(layers, ferry::PipeOptions().balance({2, 3}).microbatches(4));
 //
-//   auto loss = pipe.step(input, target, [](const auto& y, const auto& t) {     // a schedule's
-//     return torch::mse_loss(y, t);                                             // backward
+//   auto loss = pipe.step(input, target, [](const auto& y, const auto& t) {   // runs backward too,
+//     return torch::mse_loss(y, t);                                           // by a schedule
 //   });
 //   optimizer.step();
 //
-//   auto y = pipe.forward(input);                 // or GPipe, and a backward of your own
+//   auto y = pipe.forward(input);                 // or GPipe, with a backward of your own
 //   torch::mse_loss(y, target).backward();
 //
 //   torch::save(pipe, "pipe.pt");                 // it is a module
 //
 // A batch is cut along dimension 0 into `microbatches` micro-batches of equal size, as
-// Tensor::chunk does (the last may be smaller, and there may be fewer). While one stage works on a
-// micro-batch the others work on others. On the CPU several stages are several threads; nothing is
-// copied. On accelerators, what crosses travels on streams of its own.
+// Tensor::chunk does: the last may be smaller, and there may be fewer. While a stage works on one
+// micro-batch, other stages work on others. On the CPU the stages are threads and nothing is
+// copied. On accelerators, tensors between stages are copied on their own streams.
 //
-// Layers take and return a tensor, or several: a std::vector of tensors, a pair, a tuple of up to
-// eight, or what an LSTM returns (ferry/pipe_tuple.h). They run in the stage's thread, with the
-// caller's grad mode, autocast, saved-tensor hooks (an OffloadGuard's, say) and checkpoint guards.
-// Tensors go from layer to layer; what else one is to have of another is a skip tensor
-// (ferry/skip.h), so that it crosses devices as well. A parameter belongs to one stage: two stages
-// that share a weight stash it in the one and pop it in the other.
+// Layers take and return a tensor or several: a std::vector of tensors, a pair, a tuple of up to
+// eight, or what an LSTM returns (ferry/pipe_tuple.h). They run in the thread of their stage, with
+// the caller's grad mode, autocast, saved-tensor hooks (such as an OffloadGuard) and checkpoint
+// guards. Tensors go from one layer to the next. Anything else that a layer needs from an earlier
+// one must be a skip tensor (ferry/skip.h), which may cross devices. A parameter belongs to one
+// stage: if two stages share a weight, one stashes it and the other pops it.
 //
-// Checkpointing. A micro-batch's stages keep their inputs alone and run again in backward, while
-// the gradient is on its way; without grad mode, and in eval mode, none do. Dropout: a device's
-// stages draw from the device's generator; where several devices are the CPU, each has a generator
-// of its own, which a step seeds by the caller's. So torch::manual_seed says what they draw, and a
-// recompute draws what forward drew; but not what one thread would have drawn.
+// Checkpointing. A checkpointed stage keeps only the inputs of a micro-batch. Backward recomputes
+// it while the gradient is on its way. Without grad mode, and in eval mode, nothing is recomputed.
+// Dropout: the stages of a device use the generator of the device. If several devices are the CPU,
+// each has its own generator, which a step seeds from the caller's. So torch::manual_seed
+// determines all random numbers and a recompute repeats those of forward, but they differ from
+// those of a single thread.
 //
-// step() and forward(). step() runs backward in the stages' threads by a schedule, so that few
-// micro-batches are alive at once; what enters a stage is a leaf there, which the stage must not
-// write in place (nor may one that is to run again, nor any where a skip tensor or another value is
-// a view of it: ValueError). forward() takes GPipe's order and gives outputs with a graph, from
-// which any backward that accumulates in leaves may go, several times with retain_graph, but not
-// with create_graph; where stages are checkpointed, neither autograd::grad nor `inputs`. On the CPU
-// such a backward runs on the calling thread alone.
+// step() and forward(). step() runs backward in the threads of the stages, in the order of a
+// schedule, so that few micro-batches are alive at once. The input of a stage is a leaf there, and
+// the stage must not write it in place. Nor may a stage write in place what it will be recomputed
+// from, or a tensor of which a skip tensor or another value is a view: ValueError. forward() uses
+// the order of GPipe and returns outputs with a graph. Any backward that accumulates in leaves may
+// start from them, several times with retain_graph, but not with create_graph. If stages are
+// checkpointed, neither autograd::grad nor `inputs` works. On the CPU such a backward runs on the
+// calling thread only.
 //
-// Equality. Micro-batches give the bits that a loop over them gives: their losses each divided by
-// their number, and backward called one by one, in their order (forward()'s backward takes them
-// from the last to the first). Running statistics of norms count each micro-batch once.
+// Equality. The results have the same bits as a loop over the micro-batches in which each loss is
+// divided by the number of micro-batches and backward is called for one after the other, in order.
+// (The backward of forward() takes them from the last to the first.) Running statistics of norms
+// count each micro-batch once.
 //
-// Errors: ValueError for options and layers that do not fit, SkipError for skip tensors
-// that do not. What a stage throws is thrown here, the first failed stage's, when the other threads
-// are done; the next step works.
+// Errors: ValueError if options and layers do not fit, SkipError if skip tensors do not. If stages
+// throw, the call waits for the other threads and throws the error of the first failed stage. The
+// next step works.
 //
-// Models torchgpipe/gpipe.py, and torch/distributed/pipelining of PyTorch 2.11 for the schedules.
+// The models are torchgpipe/gpipe.py, and for the schedules torch/distributed/pipelining of PyTorch
+// 2.11.
 #pragma once
 
 #include <torch/arg.h>
@@ -77,31 +81,32 @@ namespace ferry {
 struct PipeOptions {
   PipeOptions() = default;
 
-  // The number of layers of each stage. balance_by_time and balance_by_size propose some.
+  // The number of layers in each stage. balance_by_time and balance_by_size propose values.
   TORCH_ARG(std::vector<std::int64_t>, balance);
-  // The devices of the stages: stage s is on device s % n, where n of them are used; empty: all on
-  // the CPU, a thread each. An accelerator may be listed twice: two stages then share it.
+  // The devices: with n of them, stage s is on device s % n. Empty: all on the CPU, with a thread
+  // each. An accelerator may be listed twice; two stages then share it.
   TORCH_ARG(std::vector<torch::Device>, devices);
   // The number of micro-batches.
   TORCH_ARG(std::int64_t, microbatches) = 1;
-  // The micro-batches that run again in backward.
+  // The micro-batches that backward recomputes.
   TORCH_ARG(CheckpointMode, checkpoint) = CheckpointMode::kExceptLast;
-  // What each stage keeps for backward. Empty: `checkpoint` is for every stage, and nothing moves.
-  // Else `checkpoint` is for the stages that are to run again. In forward() the inputs of such a
-  // stage do not move.
+  // The policy of each stage: what it keeps for backward. If empty, `checkpoint` applies to every
+  // stage and nothing is offloaded. Otherwise `checkpoint` applies to the stages that are
+  // recomputed. forward() does not offload the inputs of such stages.
   TORCH_ARG(std::vector<StagePolicy>, stage_policies);
-  // The options of the stages that offload; each device has an Offload of its own.
+  // Options for stages that offload. Each device has an Offload of its own.
   TORCH_ARG(OffloadOptions, offload);
-  // The schedule of step(). Interleaved: each device has stages_per_device stages, and the number
-  // of micro-batches must be a multiple of the devices.
+  // The schedule of step(). With kInterleaved each device has stages_per_device stages, and the
+  // number of micro-batches must be a multiple of the number of devices.
   TORCH_ARG(ScheduleKind, schedule) = ScheduleKind::kOneForwardOneBackward;
   TORCH_ARG(std::int64_t, stages_per_device) = 1;
-  // Recomputes see the random numbers of forward.
+  // A recompute gets the random numbers of forward.
   TORCH_ARG(bool, preserve_rng_state) = true;
 };
 
-// The module. Its children are the layers, by their names in the Sequential: parameters, buffers,
-// and a state that torch::save writes, are called as there, and load there.
+// The pipeline as a module. Its children are the layers, with their names in the Sequential. So
+// parameters and buffers have the same names as there, and a state that torch::save wrote for one
+// loads into the other.
 class PipeImpl : public torch::nn::Module {
  public:
   using Tensors = std::vector<torch::Tensor>;
@@ -109,13 +114,12 @@ class PipeImpl : public torch::nn::Module {
       std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)>;
   using LossOfMany = std::function<torch::Tensor(const Tensors& outputs, const Tensors& targets)>;
 
-  // Moves each layer to its stage's device; the layers must stay there from then on. Starts the
-  // threads.
+  // Moves each layer to the device of its stage, where it must stay, and starts the threads.
   PipeImpl(const torch::nn::Sequential& layers, const PipeOptions& options);
   ~PipeImpl() override;
 
-  // The batch's output, on the last stage's device. Several tensors are cut in lock-step; the first
-  // layer takes a vector of them, or a tuple where that is what was given.
+  // Returns the output for the batch, on the device of the last stage. Several inputs are cut at
+  // the same places. The first layer gets a vector of them, or a tuple if one was passed.
   torch::Tensor forward(const torch::Tensor& input);
   Tensors forward(const Tensors& inputs);
   template <TensorTuple Inputs>
@@ -123,10 +127,10 @@ class PipeImpl : public torch::nn::Module {
     return run_forward(pipe_impl::to_list(std::move(inputs)), pipe_impl::kForm<Inputs>);
   }
 
-  // Runs forward and backward. `loss` is called in the last stage's thread for each micro-batch
-  // (and again if that stage runs again), and returns a scalar. Accumulates the parameters'
-  // gradients, and returns the mean of the losses, without its graph. Throws ValueError
-  // if grad mode is off.
+  // Runs forward and backward. `loss` is called in the thread of the last stage for each
+  // micro-batch, and again if that stage is recomputed; it returns a scalar. Gradients accumulate
+  // in the parameters. Returns the mean of the losses, without graph. Throws ValueError if grad
+  // mode is off.
   torch::Tensor step(const torch::Tensor& input, const torch::Tensor& target, const Loss& loss);
   torch::Tensor step(const Tensors& inputs, const Tensors& targets, const LossOfMany& loss);
   template <TensorTuple Inputs>
@@ -134,18 +138,19 @@ class PipeImpl : public torch::nn::Module {
     return run_step(pipe_impl::to_list(std::move(inputs)), targets, loss, pipe_impl::kForm<Inputs>);
   }
 
-  // As they were given, but for devices, which are those in use.
+  // Returns the given options, with the devices in use.
   const PipeOptions& options() const;
   torch::nn::Sequential layers() const;
   std::size_t stages() const { return devices().size(); }
-  // Indexed by stage.
+  // Returns the device of each stage.
   const std::vector<torch::Device>& devices() const;
-  // By the device's number, of each that has stages which offload: for statistics and decisions.
+  // Returns the Offload of each device that has one, by the number of the device. Use them for
+  // statistics and decisions.
   std::map<std::size_t, Offload> offloads() const;
 
-  // Of the layers() as well.
+  // Also sets the mode of layers().
   void train(bool on = true) override;
-  // To another dtype. Throws ValueError for another device: a stage stays on its own.
+  // Converts to another dtype. Throws ValueError for another device: a stage stays on its device.
   void to(torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Device device, bool non_blocking = false) override;
   void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
@@ -160,17 +165,17 @@ class PipeImpl : public torch::nn::Module {
   std::unique_ptr<Runner> runner_;
 };
 
-// A holder, as all of LibTorch's modules have one: a copy is the same pipe. Calls from several
-// threads take turns.
+// A holder like those of all LibTorch modules: a copy is the same pipe. Calls from several threads
+// run one after the other.
 class Pipe : public torch::nn::ModuleHolder<PipeImpl> {
  public:
   using Tensors = PipeImpl::Tensors;
   using Loss = PipeImpl::Loss;
   using LossOfMany = PipeImpl::LossOfMany;
 
-  using torch::nn::ModuleHolder<PipeImpl>::ModuleHolder;  // of layers and options
+  using torch::nn::ModuleHolder<PipeImpl>::ModuleHolder;  // takes layers and options
 
-  // The module's own, which `->` calls too.
+  // These call the module. `->` works too.
   torch::Tensor forward(const torch::Tensor& input) { return get()->forward(input); }
   Tensors forward(const Tensors& inputs) { return get()->forward(inputs); }
   template <TensorTuple Inputs>
@@ -193,13 +198,14 @@ class Pipe : public torch::nn::ModuleHolder<PipeImpl> {
   std::map<std::size_t, Offload> offloads() const { return get()->offloads(); }
 };
 
-// The number of layers of each of `partitions` stages, so that the slowest costs least
-// (shared/pipeline/balance.h). Each layer is measured where it is, on the previous layer's output
-// for `sample`: the time of forward and backward, measured again and again until `timeout` is over,
-// the fastest counts; or the bytes of its parameters, times parameter_scale (gradients and an
-// optimizer's state), and of the tensors that it saves for backward. Layers are measured in train
-// mode; afterwards their modes, gradients and buffers are as before. Throws ValueError
-// where there are fewer layers than partitions.
+// Returns the number of layers for each of `partitions` stages, so that the most expensive stage
+// costs as little as possible (shared/pipeline/balance.h). Each layer is measured on its own
+// device, with the output of the previous layer for `sample`. balance_by_time measures forward and
+// backward repeatedly until `timeout`, and takes the fastest time. balance_by_size adds the bytes
+// of the parameters, times parameter_scale (for gradients and the state of an optimizer), and of
+// the tensors that the layer saves for backward. Layers are measured in train mode; modes,
+// gradients and buffers are restored afterwards. Throws ValueError if there are fewer layers than
+// partitions.
 std::vector<std::int64_t> balance_by_time(
     const torch::nn::Sequential& layers, std::int64_t partitions, const torch::Tensor& sample,
     std::chrono::duration<double> timeout = std::chrono::seconds(1));

@@ -1,11 +1,10 @@
-// Layers of a pipeline with several inputs and outputs: as a vector, or as a tuple or pair of
-// tensors.
+// Layers of a pipeline that have several inputs or outputs: a vector, a tuple or a pair of tensors.
 //
 //   std::tuple<torch::Tensor, torch::Tensor> forward(const torch::Tensor& x);                // A
 //   torch::Tensor forward(const std::tuple<torch::Tensor, torch::Tensor>& values);           // B
 //
-// As in a torch::nn::Sequential, B takes what A returns. Between stages tensors travel one by one,
-// so the next stage's first layer gets them in the form that they had.
+// As in a torch::nn::Sequential, B gets what A returns. Between stages the tensors are copied one
+// by one, and the first layer of the next stage gets them in the same form.
 #pragma once
 
 #include <torch/nn/modules/container/any_value.h>
@@ -52,7 +51,7 @@ void append(Tensors& tensors, Value& value) {
   }
 }
 
-// Moves the next of the tensors into the value.
+// Moves the next tensors of the list into the value.
 template <class Value>
 void fill(Value& value, std::size_t& next, Tensors& from) {
   if constexpr (TensorTuple<Value>) {
@@ -71,9 +70,9 @@ Tensors to_list(Value value) {
   return tensors;
 }
 
-// What a layer takes or returns, without its type.
+// How to convert the value that a layer takes or returns, without its type.
 struct Form {
-  // False, and nothing taken, if the value has another form.
+  // Returns false, and takes nothing, if the value has another form.
   bool (*take)(torch::nn::AnyValue& value, Tensors& tensors);
   torch::nn::AnyValue (*give)(Tensors tensors);
 };

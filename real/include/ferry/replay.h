@@ -1,45 +1,46 @@
-// Operator replay for LibTorch: what a function saves for backward is dropped, and made again there
-// by running the operator calls that made it, not the function.
+// Operator replay for LibTorch: the tensors that a function saves for backward are dropped, and
+// backward makes them again by running the operator calls that made them. The function itself is
+// not called again.
 //
 //   auto y = ferry::replay(block, x);
 //   auto y = ferry::replay(ferry::ReplayOptions().keep({"aten::mm", "aten::addmm"}), block, x);
 //
-// The function is called once, now, with these arguments as they are. Below autograd each operator
-// call is recorded with its arguments, autocast, and the random generator's state if it draws. When
-// backward first needs a tensor that these calls made, those calls that it and the others need run
-// again, once for each backward, on the stream that forward used. Gradients are the same bits as
-// without, and so are further derivatives and several backwards through one graph.
+// The function is called once, now, with these arguments. Below autograd each operator call is
+// recorded with its arguments, the autocast state, and the state of the random generator if it uses
+// one. When backward first needs a tensor that these calls made, it runs the necessary calls again,
+// for all such tensors, once per backward and on the stream of forward. Gradients have the same
+// bits as without. Higher derivatives and several backwards through one graph work too.
 //
-// Against ferry::checkpoint: there is no function to keep or to run again, so it may capture and
-// print what it likes, and end where it likes; side effects happen once; only calls that lead to
-// something needed run again; and the bits that forward drew need no care. It costs the recording
-// of each call.
+// Compared with ferry::checkpoint, no function is kept or called again. So it may capture and print
+// anything, side effects happen once, only the needed calls run again, and random numbers need no
+// care. The price is the recording of each call.
 //
-// `keep` names operators, as dispatched below autograd ("aten::addmm" for at::linear), whose
-// results are kept: the expensive ones. What they make counts as the tensors from outside do.
+// `keep` names expensive operators whose results are kept. The names are those dispatched below
+// autograd ("aten::addmm" for at::linear). Kept results count as tensors from outside.
 //
-// Tensors from outside that saved ones are made of (inputs, parameters, kept results) are held from
-// the function's end on: by the hooks around (an OffloadGuard's, a checkpoint's), or where they
-// are. So these compose in any order, and spans in spans.
+// Tensors from outside that the calls need (inputs, parameters, kept results) are held from the end
+// of the function on: by the hooks around it, such as an OffloadGuard's or a checkpoint's, or else
+// where they are. So replay, checkpoint and offload nest in any order.
 //
-// A batch norm in training runs again on copies of its running statistics: it writes them once.
+// A batch norm in training mode runs again on copies of its running statistics, so these are
+// updated once.
 //
-// What cannot run again is kept as it is without: what operators of other libraries than ATen make
-// (nobody knows whether they draw or write), batch norms in evaluation, tensors that are no plain
-// windows on their storage, calls of other threads, of other streams and of backwards inside
-// the function, and calls that write a tensor
-// from outside, together with all that is computed from it. A tensor that the function itself made
-// may be written in place, in it and after it.
+// Some calls cannot run again, and their results are kept as without replay: operators of other
+// libraries than ATen, because it is unknown if they use random numbers or write; batch norms in
+// eval mode; calls with tensors that are more than a view of their storage; calls on other threads,
+// on other streams, or in backwards inside the function; and calls that write a tensor from
+// outside, with everything that is computed from it. A tensor that the function itself made may be
+// written in place, inside the function and after it.
 //
-// Errors: ferry::ModifiedInPlace at the unpacking of a tensor that was written since it was saved,
-// as without; and where a tensor from outside that a call has to read again was written in place
-// since that call. ReplayError where an operator makes another number of bytes than in forward.
-// What an operator throws leaves backward with its type; the next backward tries again.
+// Errors: ferry::ModifiedInPlace if a saved tensor was written after its save, as without replay,
+// or if a call must read a tensor from outside that was written in place after the call.
+// ReplayError if an operator makes another number of bytes than in forward. What an operator throws
+// leaves backward with its type, and the next backward tries again.
 //
-// Not seen, as by autograd: writes through raw pointers or `.data`. Not replayed: generators are,
-// but not default dtypes, thread counts, flags of at::globalContext().
+// Like autograd, replay does not see writes through raw pointers or `.data`. The state of random
+// generators is replayed; default dtypes, thread counts and flags of at::globalContext() are not.
 //
-// Without grad mode the function just runs.
+// Without grad mode the function is just called.
 #pragma once
 
 #include <torch/arg.h>
@@ -60,21 +61,21 @@ namespace ferry {
 struct ReplayOptions {
   ReplayOptions() = default;
 
-  // Operators whose results are kept. Throws ValueError, when it is used, for a name that never
-  // arrives.
+  // Operators whose results are kept. A name that can never occur below autograd throws ValueError
+  // when the options are used.
   TORCH_ARG(std::vector<std::string>, keep);
 };
 
 namespace replay_impl {
 
-// While it lives, calls of this thread are recorded.
+// While it lives, operator calls of this thread are recorded.
 class Span {
  public:
   explicit Span(const ReplayOptions& options);
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
   ~Span();
-  // Where it is not called, because the function threw, all that was recorded stays.
+  // Ends the recording. If the function threw and this is not called, all recorded tensors stay.
   void end();
 
  private:
@@ -84,8 +85,8 @@ class Span {
 
 }  // namespace replay_impl
 
-// The function (anything that can be called, or a module: a holder, a pointer or an object with a
-// forward) may return what it likes.
+// Calls the function and returns what it returns. The function can be anything callable, or a
+// module: a module holder, a pointer, or an object with a forward.
 template <class Function, class... Arguments>
 auto replay(const ReplayOptions& options, Function&& function, Arguments&&... arguments) {
   using Result = std::remove_cvref_t<decltype(checkpoint_impl::call_with(function, arguments...))>;
@@ -107,7 +108,7 @@ requires(!std::is_same_v<std::remove_cvref_t<Function>, ReplayOptions>)  //
                 std::forward<Arguments>(arguments)...);
 }
 
-// Counts of the process.
+// Counts of all replays in this process.
 ReplayStatistics replay_statistics();
 
 }  // namespace ferry

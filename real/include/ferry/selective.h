@@ -1,5 +1,5 @@
-// Selective activation checkpointing: inside a checkpointed function a policy decides for each op
-// whether its outputs are kept for backward, go to the host, or are computed again.
+// Selective activation checkpointing: in a checkpointed function a policy decides for each op
+// whether its outputs are kept for backward, offloaded to the host, or recomputed.
 //
 //   options.context_fn(ferry::selective({"aten::mm", "aten::addmm"}));
 //
@@ -8,41 +8,40 @@
 //     return call.op == "aten::mm" && call.index % 2 == 0 ? kMustSave : kMustRecompute;
 //   }));
 //
-// The meaning is that of torch.utils.checkpoint.create_selective_checkpoint_contexts after PyTorch
-// 2.11:
+// It behaves like torch.utils.checkpoint.create_selective_checkpoint_contexts after PyTorch 2.11:
 //
-//  * The policy is asked in forward, and a recompute follows: there is no is_recompute. It is asked
-//    again of a call that forward did not have, alone.
-//  * A call of an op is known by the op's name and its number. Error where a recompute runs a call
-//    that forward did not have and the policy keeps it, or kept another of that op; where it needs
-//    what an earlier recompute used up (a second backward through the region), or finds a kept
-//    tensor written in place since. The last is let pass with allow_cache_entry_mutation, unless
-//    the tensor is with hooks: those check by themselves.
+//  * The policy is called in forward, and recomputes follow its decisions. So there is no
+//    is_recompute. In a recompute it is called only for calls that forward did not make.
+//  * A call is identified by the name of its op and its number. Error is thrown if a recompute
+//    makes a call that forward did not make, and the policy keeps it or kept another call of this
+//    op; if it needs a tensor that an earlier recompute used up (a second backward through the
+//    region); or if a kept tensor was written in place since. allow_cache_entry_mutation allows the
+//    last case, except for tensors that hooks hold, because those check by themselves.
 //
-// Beyond it:
+// In addition:
 //
 //  * kMustOffload and kPreferOffload give the tensor to the hooks around the checkpoint
-//    (ferry::OffloadGuard, ferry::SavedTensorsHooks), which bring it back when the recompute comes
-//    to that op. Where there are none, the tensor is kept.
+//    (ferry::OffloadGuard, ferry::SavedTensorsHooks). They bring it back when the recompute reaches
+//    that op. Without such hooks the tensor is kept.
 //  * Ops that compute no tensor of their own (views, detach, sizes, empty memory), or that write an
-//    argument (in place, `out=`), always run again, and nobody is asked: kept, they would leave
-//    that argument unwritten. A list that names one is refused.
-//  * A cast from one floating-point type to another (aten::_to_copy) always runs again, and nobody
-//    is asked: whether autocast makes one depends on what it has cast before, and so may differ
-//    between forward and recompute.
-//  * A kept op that drew random numbers moves the generator on as it did in forward, so that what
-//    draws after it draws the same.
+//    argument (in place, `out=`), are always recomputed, and the policy is not called for them. If
+//    they were kept, the argument would not be written. A list that names one throws ValueError.
+//  * A cast between floating-point types (aten::_to_copy) is always recomputed, and the policy is
+//    not called for it. Whether autocast makes a cast depends on what it has cast before, so
+//    forward and recompute may differ.
+//  * A kept op that used random numbers advances the generator as in forward, so later ops get the
+//    same numbers.
 //
-// Ops are those below autograd, where at::linear is aten::t and aten::addmm; a list that names one
-// that never arrives there is refused. All outputs of a chosen op are kept, needed or not: to save
-// everything costs more than no checkpoint. Custom autograd functions are no ops; the ops within
-// are.
+// Ops are those below autograd: at::linear is aten::t and aten::addmm there. A list with a name
+// that never occurs there throws ValueError. All outputs of a chosen op are kept, even unneeded
+// ones, so keeping everything costs more than no checkpoint. Custom autograd functions are not ops;
+// the ops inside them are.
 //
-// Limits. Ops of a backward inside the function count as well: where several of the engine's
-// threads run it, their order is not fixed, so let those be recomputed. Hooks pushed inside the
-// function are to run the same ops in both runs. Where nodes of one region run on several devices,
-// each of the engine's threads recomputes for itself, and the second finds what it needs used up.
-// A dispatch key is occupied: see real/autograd/below_autograd.h.
+// Limits. Ops of a backward inside the function count too. If several engine threads run it, their
+// order is not fixed, so let such ops be recomputed. Hooks pushed inside the function must run the
+// same ops in both runs. If the nodes of one region run on several devices, each engine thread
+// recomputes for itself, and the second one finds the kept tensors used up. This file needs a
+// dispatch key of its own; see real/autograd/below_autograd.h.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -62,29 +61,29 @@ class OperatorHandle;
 
 namespace ferry {
 
-// The question to a policy. It lives as long as the call.
+// The argument of a policy. It is valid during the call only.
 struct SelectiveCall {
   const std::string& op;              // "aten::mm", "aten::add.Tensor"
-  std::size_t index;                  // its number among this op's calls in this checkpointed call
-  const c10::OperatorHandle& handle;  // with its schema
+  std::size_t index;                  // number among the calls of this op in the checkpointed call
+  const c10::OperatorHandle& handle;  // has the schema
   c10::ArrayRef<c10::IValue> arguments;
 };
 
-// Called on the thread that runs the op, before it runs; ops that it runs itself are not seen. An
-// exception from it leaves the op.
+// Called on the thread that runs the op, before it runs. Ops that the policy itself runs are not
+// seen. If the policy throws, the exception leaves the op.
 using SelectivePolicy = std::function<CheckpointPolicy(const SelectiveCall&)>;
-// Returns true for kMustSave, false for kPreferRecompute.
+// True means kMustSave, false means kPreferRecompute.
 using SelectiveChoice = std::function<bool(const SelectiveCall&)>;
 
-// A value for the options' context_fn; serves any number of checkpointed calls. The scopes that it
-// makes end in the reverse order of their making, on their thread.
+// Returns a value for the option context_fn. It can serve any number of checkpointed calls. The
+// scopes that it makes must end on their thread, in reverse order.
 std::function<CheckpointContexts()> selective(SelectivePolicy policy,
                                               bool allow_cache_entry_mutation = false);
 std::function<CheckpointContexts()> selective(SelectiveChoice choice,
                                               bool allow_cache_entry_mutation = false);
-// kMustSave for these ops, kPreferRecompute for all others. Names are the dispatcher's, with their
-// overload; if that is empty ("aten::mm"), ".default" may be added. Throws ValueError
-// for a name that no policy could ever see.
+// Uses kMustSave for these ops and kPreferRecompute for all others. Names are those of the
+// dispatcher, with their overload. If the overload is empty ("aten::mm"), ".default" may be added.
+// Throws ValueError for a name that no policy could ever get.
 std::function<CheckpointContexts()> selective(const std::vector<std::string>& ops,
                                               bool allow_cache_entry_mutation = false);
 

@@ -1,4 +1,4 @@
-// Skip tensors: tensors that one layer of a chain makes for a later one, past the layers between.
+// Skip tensors: tensors that a layer gives to a later layer, past the layers between them.
 //
 //   struct DownImpl : torch::nn::Module, ferry::SkipLayer {
 //     DownImpl() : SkipLayer({"skip"}, {}) { ... }
@@ -13,21 +13,21 @@
 //     torch::Tensor forward(torch::Tensor x) { return conv(torch::cat({up(x), pop("skip")}, 1)); }
 //   };
 //
-// In a ferry::Pipe (ferry/pipe.h) a skip tensor goes straight from the device that stashes it to
-// the one that pops it. Without one, and in ferry::checkpoint, stash and pop work as they stand:
-// then the calling thread keeps what was stashed until it is popped.
+// In a ferry::Pipe (ferry/pipe.h) a skip tensor is copied directly from the device that stashes it
+// to the device that pops it. Outside a Pipe, and in ferry::checkpoint, stash and pop also work:
+// the calling thread keeps the tensor until it is popped.
 //
-// An undefined tensor may be stashed; it is popped as one. A tensor may be a parameter: this is how
-// two stages share a weight. A checkpoint that pops keeps what it popped for as long as it may run
-// again; a *reentrant* one must not pop what has a graph, for its own backward would go through
-// that.
+// An undefined tensor can be stashed, and is popped as one. A parameter can be stashed too: so two
+// stages share a weight. A checkpoint that pops a tensor keeps it as long as it may be recomputed.
+// A *reentrant* checkpoint must not pop a tensor that has a graph, because its own backward would
+// run through that graph.
 //
-// Errors: SkipError for a name that is popped but not stashed, for what a layer did not declare,
-// and in a Pipe for what it declared and did not do. Threads: what is stashed is the calling
-// thread's, or its stage's.
+// Errors: SkipError if a name is popped but not stashed, or if a layer uses a name that it did not
+// declare, and in a Pipe also if a layer does not use a name that it declared. Each thread, and
+// each stage of a Pipe, has its own stashed tensors.
 //
-// Models torchgpipe/skip (skippable.py, namespace.py), without its generators: there forward yields
-// its stashes and pops.
+// The model is torchgpipe/skip (skippable.py, namespace.py), without its generators: there forward
+// yields its stashes and pops.
 #pragma once
 
 #include <torch/types.h>
@@ -46,19 +46,20 @@ class Module;
 
 namespace ferry {
 
-// Gives `tensor` to the layer that pops that name. Stashing a name again replaces it.
+// Gives `tensor` to the layer that pops this name. A second stash under the name replaces the
+// first.
 void stash(const std::string& name, torch::Tensor tensor,
            const Namespace& space = Namespace::common());
-// Returns what was stashed, with its graph. Call it once for each stash.
+// Returns the stashed tensor, with its graph. Call it once for each stash.
 torch::Tensor pop(const std::string& name, const Namespace& space = Namespace::common());
 
-// A base of layers that stash or pop, beside torch::nn::Module: declares which names.
+// A base for layers that stash or pop, besides torch::nn::Module. It declares their names.
 class SkipLayer {
  public:
   virtual ~SkipLayer() = default;
 
-  // From now on these names, or all, are in that namespace, so that two layers of one class, which
-  // use the same names, do not meet.
+  // Moves these names, or all names, of the layer into a namespace. So two layers of one class,
+  // which use the same names, do not get each other's tensors.
   void isolate(const Namespace& space);
   void isolate(const Namespace& space, const std::vector<std::string>& names);
 
@@ -68,7 +69,7 @@ class SkipLayer {
  protected:
   SkipLayer(std::vector<std::string> stashes, std::vector<std::string> pops);
 
-  // For use in forward(), in the namespace of that name.
+  // For use in forward(). They use the namespace of the name.
   void stash(const std::string& name, torch::Tensor tensor) const;
   torch::Tensor pop(const std::string& name) const;
 
@@ -81,8 +82,8 @@ class SkipLayer {
   std::map<std::string, Namespace> namespaces_;
 };
 
-// Throws SkipError, listing everything wrong, unless each name that a layer declares to stash is
-// popped by exactly one later layer. A Pipe calls this.
+// Throws SkipError, with a list of all faults, unless each name that a layer stashes is popped by
+// exactly one later layer. A Pipe calls this.
 void verify_skippables(const torch::nn::Sequential& layers);
 
 }  // namespace ferry

@@ -1,6 +1,6 @@
-// Makes a sim::Scheduler of a plain class, which is how a scheduler is written: with a `pack`, or
-// with `hooks`, and with what it wants to be told of besides. What is missing, or is there with
-// another signature, is a compile error in words.
+// Makes a sim::Scheduler from a plain class. A scheduler is written as a class with a `pack` or
+// with `hooks`, and with those other calls that it needs. If a call is missing or has another
+// signature, the compiler says so in plain words.
 #pragma once
 
 #include <concepts>
@@ -42,7 +42,7 @@ concept TellsResident = requires(const S& scheduler) {
   { scheduler.resident() } -> std::convertible_to<Resident>;
 };
 
-// Something of that name is there: if the concept above does not hold, then it is a mistake.
+// The class has something of that name. If the concept above does not hold then, that is a mistake.
 template <class S>
 concept NamesExempt = requires {
   &S::exempt;
@@ -104,7 +104,7 @@ class Adapted final : public Scheduler {
   }
   bool empty() const override {
     if constexpr (TellsEmpty<S>) return inner_.empty();
-    return true;  // what it holds of the machine's is counted anyway
+    return true;  // its storages and events are counted anyway
   }
   Resident resident() const override {
     if constexpr (TellsResident<S>) return inner_.resident();

@@ -1,7 +1,8 @@
-// The core's checkpoints and spans on the simulated device, compiled once, in checkpoints.cpp: a
+// The core's checkpoints and spans on the simulated device, compiled once, in checkpoints.cpp. A
 // file that includes this and uses them on one of these devices compiles only its own calls.
 //
-// The devices are the simulated one, and that with a step that is taken wrongly or that fails.
+// The devices are the simulated one, and the same with a step that is wrong (Bent) or fails
+// (Faulty).
 #pragma once
 
 #include "shared/adaptors/bent.h"

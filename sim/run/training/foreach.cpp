@@ -24,7 +24,7 @@ void Foreach::launch(std::string_view name, std::initializer_list<const TensorLi
       ++tensor->version->value;
     }
   }
-  const std::uint64_t tag = fnv1a(name) ^ (++launches_ << 32);  // no two compute the same
+  const std::uint64_t tag = fnv1a(name) ^ (++launches_ << 32);  // each computes another value
   const KernelTime time = times_.of(op, DType::kF32);
   busy_ns_ += time.ns;
   machine_.kernel(name, tag, read, written, time);

@@ -1,8 +1,8 @@
-// Kernels over lists of tensors, as torch._foreach_* launches them: one that reads and writes them
-// all.
+// Kernels over lists of tensors, like those of torch._foreach_*: one kernel reads and writes all of
+// them.
 //
-// PyTorch cuts a long list into several launches; here it is one, for what counts is the memory's
-// rate. The tensors are on the current stream's device.
+// PyTorch cuts a long list into several launches. Here it is one, because the memory's rate decides
+// the time. The tensors are on the current stream's device.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ class Foreach {
 
   void launch(std::string_view name, std::initializer_list<const TensorList*> reads,
               std::initializer_list<const TensorList*> writes);
-  // Uninitialised; each as large as its like, and put down to its place.
+  // Makes uninitialised tensors, as large as those in `like` and attributed to the same places.
   TensorList empty_like(const TensorList& like, MemoryKind kind);
-  // Of so many bytes.
+  // Makes one of so many bytes.
   Tensor empty(std::int64_t bytes, MemoryKind kind);
-  Time busy_ns() const { return busy_ns_; }  // of all that was launched
+  Time busy_ns() const { return busy_ns_; }  // of all launches
 
  private:
   Machine& machine_;
@@ -37,7 +37,7 @@ class Foreach {
   Time busy_ns_ = 0;
 };
 
-// Gives them back in reverse, as a C++ vector of tensors does not and PyTorch's lists do.
+// Frees them in reverse order, as PyTorch's lists do, and as a C++ vector of tensors does not.
 void drop(TensorList& list);
 
 }  // namespace ferry::sim

@@ -39,7 +39,7 @@ void GradScaler::unscale(const std::vector<Gradients>& gradients) {
     throw std::runtime_error("Attempting to unscale FP16 gradients.");
   }
   make_scale();
-  // 1 / scale, in double precision; what each call returns lives until the next one has run.
+  // 1 / scale, in double precision. What each call returns lives until the next call has run.
   TensorList wide = number(kDoubleBytes, MemoryKind::kTemporary);
   foreach_.launch("_to_copy", {&scale_}, {&wide});
   TensorList reciprocal = number(kDoubleBytes, MemoryKind::kTemporary);

@@ -1,11 +1,11 @@
-// torch.amp.GradScaler around an optimizer's step: gradients are unscaled in place and searched for
-// what is not finite, the host waits for what was found, and the scale is updated.
+// torch.amp.GradScaler around an optimizer's step: it unscales gradients in place and searches them
+// for values that are not finite. The host waits for the result, and the scale is updated.
 //
-// Source: torch/amp/grad_scaler.py (2.11), for scales of one device. A fused optimizer unscales by
-// itself: its gradients are searched alone, and the host waits for nothing. The scale lives from
-// the first step on, as does the count of steps since it grew: one number each. Left out: the
-// loss's product with the scale, one number, and the four bytes that item() copies. Every step is
-// taken: which ones a training skips is in its values.
+// Source: torch/amp/grad_scaler.py (2.11), for scales on one device. A fused optimizer unscales by
+// itself: then the gradients are only searched, and the host does not wait. The scale and the count
+// of steps since it grew live from the first step on: one number each. Left out: the product of the
+// loss and the scale, one number, and the four bytes that item() copies. Every step is taken,
+// because only the values tell which ones a training skips.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +29,9 @@ class GradScaler {
 
   // unscale_. Throws std::runtime_error for gradients in half precision, as PyTorch does.
   void unscale(const std::vector<Gradients>& gradients);
-  // What step() does first, for a fused optimizer whose gradients nobody unscaled.
+  // Does what step() does first for a fused optimizer, if nobody unscaled its gradients.
   void search(const std::vector<Gradients>& gradients);
-  // What step() does first, for other optimizers: found_inf.item().
+  // Does what step() does first for other optimizers: found_inf.item().
   void wait_for_what_was_found();
   void update();
 

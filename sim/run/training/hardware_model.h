@@ -1,4 +1,5 @@
-// A piece of hardware, as the machine and the tape ask for it.
+// A card as the machine and the tape need it: the times of kernels, the memory that they allocate,
+// and the options of the machine.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,10 @@ class Roofline final : public KernelTimes {
   const Hardware& hardware_;
 };
 
-// What cuBLAS and CUDA's kernels allocate on a card whose compute capability is known.
+// The memory that cuBLAS and CUDA's kernels allocate on a card whose compute capability is known.
 class CudaMemory final : public KernelMemory {
  public:
-  // `workspace_bytes`: what CUBLAS_WORKSPACE_CONFIG comes to; none: the card's default.
+  // `workspace_bytes`: the size in CUBLAS_WORKSPACE_CONFIG; none: the card's default.
   CudaMemory(const Hardware& hardware, std::optional<std::int64_t> workspace_bytes)
       : is_cuda_(hardware.compute_capability > 0),
         workspaces_(workspaces_of(hardware, workspace_bytes)),
@@ -56,7 +57,8 @@ class CudaMemory final : public KernelMemory {
   const Multiprocessors card_;
 };
 
-// Medians of an H100 with 20 GiB in use, driver 580.159 (docs/on-a-gpu.md), taken for every card.
+// Medians of an H100 with 20 GiB in use, driver 580.159 (tests/real/gpu/RESULTS.md), used for every
+// card.
 inline constexpr DriverTimes kDriverTimes{.malloc_ns = 55'000,
                                           .malloc_mib_ns = 140,
                                           .free_ns = 50'000,
@@ -64,7 +66,8 @@ inline constexpr DriverTimes kDriverTimes{.malloc_ns = 55'000,
                                           .map_ns = 42'000,
                                           .unmap_ns = 40'000};
 
-// Memory is unlimited. It is one device, with the links that several would have.
+// Returns the options of one device with unlimited memory, and with the links that several would
+// have.
 inline MachineOptions machine_options(const Hardware& hardware) {
   MachineOptions machine;
   machine.links = {hardware.link.h2d_alone, hardware.link.d2h_alone, hardware.link.h2d_both,

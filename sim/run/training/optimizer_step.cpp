@@ -1,3 +1,4 @@
+// Implements optimizer_step.h. Allocations and launches come in the order of PyTorch's code.
 #include "sim/run/training/optimizer_step.h"
 
 #include <algorithm>
@@ -64,7 +65,7 @@ void OptimizerStep::run() {
   step();
 }
 
-// Gradients that are clipped are unscaled before, whatever the optimizer.
+// Gradients are unscaled before they are clipped, whatever the optimizer.
 void OptimizerStep::scaled_step() {
   const bool fused = training_.implementation == OptimizerImplementation::kFused;
   if (fused && !training_.clip_grad_norm) {
@@ -78,7 +79,7 @@ void OptimizerStep::scaled_step() {
   scaler_.update();
 }
 
-// A norm for each gradient, the norm of these, and the factor that all gradients are multiplied by.
+// Computes a norm for each gradient, the norm of these, and the factor for all gradients.
 void OptimizerStep::clip_gradients() {
   TensorList norms, gradients;
   for (const Group& group : groups()) {
@@ -104,7 +105,7 @@ void OptimizerStep::clip_gradients() {
   foreach_.launch("_foreach_mul_", {&gradients, &factor}, {&gradients});
 }
 
-// exp_avg, then exp_avg_sq, of one parameter after the other, before any is updated.
+// Makes exp_avg, then exp_avg_sq, of one parameter after the other, before any is updated.
 void OptimizerStep::make_states() {
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const Global& global = program_.globals[i];
@@ -132,7 +133,7 @@ void OptimizerStep::make_state(State& state, const Tensor& parameter) {
 void OptimizerStep::step() {
   const bool adam = has_second(training_.optimizer);
   if (adam) make_states();
-  TensorList denominators;  // of the group before: PyTorch's variable still has them
+  TensorList denominators;  // of the group before: PyTorch's variable still refers to them
   for (Group& group : groups()) {
     switch (training_.optimizer) {
       case Optimizer::kNoOptimizer:
@@ -214,7 +215,7 @@ void OptimizerStep::sgd(Group& group) {
   foreach_.launch("_foreach_add_", {&parameters, &group.gradients}, {&parameters});
 }
 
-// A parameter's first buffer is a copy of its gradient; later ones are changed in place.
+// A parameter's first buffer is a copy of its gradient. Later it is changed in place.
 void OptimizerStep::momentum(Group& group) {
   const bool fused = training_.implementation == OptimizerImplementation::kFused;
   TensorList buffers, old, old_gradients;

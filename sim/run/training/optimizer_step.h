@@ -1,9 +1,9 @@
-// The optimizer's part of a training's step: gradients are clipped, parameters changed, gradients
-// dropped, as operations with the temporaries that they have in PyTorch 2.11.
+// The optimizer's part of a training's step: it clips gradients, changes parameters and drops
+// gradients, with the operations and temporaries of PyTorch 2.11.
 //
 // Sources: torch/optim/{adam,adamw,sgd,optimizer}.py, torch/nn/utils/clip_grad.py. The steps'
-// counts lie on the CPU, but for a fused Adam's: 4 bytes for each parameter. A parameter takes part
-// where it has a gradient. Learning rates and the like are numbers of the host.
+// counts lie on the CPU, except a fused Adam's: 4 bytes for each parameter. A parameter takes part
+// if it has a gradient. Learning rates and the like are numbers on the host.
 #pragma once
 
 #include <cstddef>
@@ -19,25 +19,26 @@ namespace ferry::sim {
 
 class OptimizerStep {
  public:
-  // All must outlive it; of `training` nothing need live on.
+  // All but `training` must outlive it.
   OptimizerStep(const Training& training, const Program& program, Machine& machine,
                 const KernelTimes& times, Tape& tape);
 
-  // All that one step does, in a training's order. Throws OutOfMemory, and std::runtime_error
-  // where PyTorch refuses to unscale.
+  // Does all that one step does, in a training's order. Throws OutOfMemory, and std::runtime_error
+  // where PyTorch raises an error in unscaling.
   void run();
   void zero_grad();
-  std::size_t kept_storages() const;                   // of its state, and the scaler's
-  Time busy_ns() const { return foreach_.busy_ns(); }  // of its kernels, one after the other
+  std::size_t kept_storages() const;                   // of its state and the scaler's
+  Time busy_ns() const { return foreach_.busy_ns(); }  // of all its kernels together
 
  private:
-  // Parameters of one dtype that have a gradient, with their gradients and states: a list each.
+  // The parameters of one dtype that have a gradient, with their gradients and states: a list of
+  // each.
   struct Group {
     DType dtype = DType::kF32;
-    std::vector<std::size_t> globals;  // which they are
+    std::vector<std::size_t> globals;  // indices of the parameters
     TensorList parameters;
     TensorList gradients;
-    TensorList counts;  // of steps
+    TensorList counts;  // step counts
     TensorList first;   // exp_avg
     TensorList second;  // exp_avg_sq
   };

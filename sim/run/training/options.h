@@ -1,6 +1,6 @@
-// What a simulated run depends on, beside the program and the hardware: the policy, which is the
-// offloader's options, or none, and what is recomputed; the training; the memory there is; what is
-// checked; and who looks on.
+// The options of a simulated run. With the program and the hardware, they are all that it depends
+// on: the policy (the offloader's options, or none, and what is recomputed), the training, the
+// available memory, what is checked, and who observes the run.
 #pragma once
 
 #include <cstdint>
@@ -29,33 +29,34 @@
 
 namespace ferry::sim {
 
-// Looks on while the offloader is given tensors to pack, and is asked to unpack them.
+// Observes the offloader's hooks while they pack and unpack tensors.
 class HooksWatch {
  public:
   virtual ~HooksWatch() = default;
-  // Returns hooks that do as these do.
+  // Returns hooks that do the same as these.
   virtual std::shared_ptr<Hooks<Tensor>> watch(std::shared_ptr<Hooks<Tensor>> hooks) = 0;
   virtual void begin_forward() = 0;
 };
 
 struct SimulationOptions {
   std::optional<CoreOptions> offload;  // none: keep
-  // A scheduler in the core's place; `offload` is then ignored.
+  // A scheduler in place of the core. `offload` is then ignored.
   std::function<std::unique_ptr<Scheduler>(SimDevice, SimAutograd)> scheduler;
-  // The plan of each call of the main code; none: checkpoints run as the program states.
+  // The plan for each call of the main code; none: checkpoints run as the program says.
   std::shared_ptr<const SegmentPlan> segments;
-  // Spans of operators in each forward (formats/spans.h). A simulation throws
-  // std::invalid_argument where the program has no such spans.
+  // Spans of operators in each forward (formats/spans.h). A simulation throws std::invalid_argument
+  // if the program does not have such spans.
   std::vector<PlanSpan> spans;
-  std::shared_ptr<const OpPolicies> selective;  // of every checkpoint; null: none is selective
+  std::shared_ptr<const OpPolicies> selective;  // for every checkpoint; null: none is selective
   Training training;
-  // Of CUBLAS_WORKSPACE_CONFIG; none: the card's default. A card that is no GPU has no workspaces.
+  // The size in CUBLAS_WORKSPACE_CONFIG; none: the card's default. A card that is not a GPU has no
+  // workspaces.
   std::optional<std::int64_t> workspace_bytes;
   bool check = true;
-  bool check_order = true;         // if checked: happens-before and lifetimes, not the values alone
-  bool segments_as_calls = false;  // the program's checkpoints and spans run as other calls do
-  bool reuse_at_free = false;      // sim/check/happens_before.h
-  std::int64_t device_bytes = 0;   // capacity, beside the context; 0: unlimited
+  bool check_order = true;         // if checked: happens-before and lifetimes too, not only values
+  bool segments_as_calls = false;  // the program's checkpoints and spans run like other calls
+  bool reuse_at_free = false;      // see sim/check/happens_before.h
+  std::int64_t device_bytes = 0;   // capacity without the context; 0: unlimited
   AllocConf alloc_conf;            // of the device's memory
   std::int64_t host_bytes = 0;     // capacity; 0: unlimited
   HostPoolKind host_pool = HostPoolKind::kFerrys;
@@ -65,16 +66,16 @@ struct SimulationOptions {
   std::optional<Mutation> mutation;
   std::shared_ptr<FaultPoint> fault;  // not together with a mutation
   choices::Choices* choices =
-      nullptr;  // decides open choices, and calls that fail; null: the usual ways
+      nullptr;  // decides open choices and failing calls; null: the usual answers
   WorldFault world = WorldFault::kNoFault;
-  // Of the program on this hardware, for several runs of it (prepare()); null: the run makes it.
+  // Made by prepare() for several runs of the program on this hardware; null: the run makes it.
   std::shared_ptr<const Prepared> prepared;
   std::vector<StreamOpConsumer*> consumers;
-  HooksWatch* hooks_watch = nullptr;     // of the offloader's hooks; not owned, null: nobody
+  HooksWatch* hooks_watch = nullptr;     // observes the offloader's hooks; not owned, may be null
   std::vector<TaskWatch*> task_watches;  // not owned
-  StepTrace* trace = nullptr;            // is given what the streams do; not owned, null: nobody
-  RunRecorder* recorder = nullptr;       // records the last step; not with `trace`; null: nobody
-  MemorySnapshot* memory = nullptr;      // of the device, at the end; not owned, null: none
+  StepTrace* trace = nullptr;            // gets what the streams do; not owned, may be null
+  RunRecorder* recorder = nullptr;       // records the last step; not with `trace`; may be null
+  MemorySnapshot* memory = nullptr;      // gets the final snapshot; not owned, may be null
 };
 
 }  // namespace ferry::sim

@@ -1,5 +1,6 @@
-// Shares in thousandths. Times are integers below 2^63; their sums and thousandfolds may not be, so
-// that is worked out in 128 bits, and what is too large for the result is the largest there is.
+// Shares in thousandths. Times are integers below 2^63, but their sums and thousandfolds may not
+// be. So those are computed in 128 bits, and a result that is too large becomes the largest
+// possible one.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The common parts of runs on one device and on several: the checkers, the optimizer's state, and
-// the readings at the end.
+// Parts that runs on one device and on several share: the checkers, the optimizer's state, and the
+// readings at the end.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,10 @@
 
 namespace ferry::sim {
 
-// Lists them in the order in which they see an operation. A run whose hazards nobody reads needs
-// the values alone.
+// Selects the checkers. A run whose hazards nobody reads needs only the values.
 enum class Checks : std::uint8_t { kAll, kValues };
+// The checkers of a run. Each operation goes to them in this order: lifetimes, happens-before,
+// values.
 class Checkers final : public StreamOpConsumer {
  public:
   explicit Checkers(Checks checks = Checks::kAll, check::HappensBefore::Options options = {}) {
@@ -33,13 +34,13 @@ class Checkers final : public StreamOpConsumer {
     }
     values_(op);
   }
-  // The program is over, and lets go of its globals.
+  // Call this when the program is over, before it frees its globals.
   void end_reuse() {
     if (hazards_) hazards_->happens_before.end_reuse();
   }
   check::Values& values() { return values_; }
   const check::Values& values() const { return values_; }
-  // Appends these to hazards noticed elsewhere.
+  // Returns the hazards noticed elsewhere, followed by those of the checkers.
   std::vector<check::Hazard> hazards(std::vector<check::Hazard> noticed = {}) const;
 
  private:
@@ -52,21 +53,23 @@ class Checkers final : public StreamOpConsumer {
   check::Values values_;
 };
 
-// Hazards that no checker sees: a pool's broken promise, a deadlock, a tensor that came back wrong.
+// Returns hazards that no checker sees: a pool's broken promise, a deadlock, a tensor that came
+// back wrong.
 std::vector<check::Hazard> noticed(const Machine& machine, const Tape& tape);
 
-// The tensors that it keeps per parameter.
+// Returns the number of tensors that the optimizer keeps for each parameter.
 std::int64_t optimizer_tensors(Optimizer optimizer);
 
-// Its whole state, before the first step: each lies on the device of its parameter.
+// Allocates its whole state, before the first step. Each tensor lies on the device of its
+// parameter.
 std::vector<Storage> optimizer_state(const Program& program, Optimizer optimizer, Machine& machine,
                                      const Tape& tape);
 
-// Contents by global; 0: none. Without `values`, all are 0.
+// Returns the contents by global; 0: none. Without `values`, all are 0.
 std::vector<std::uint64_t> read_gradients(const Tape& tape, const check::Values* values);
 
-// Counts what exists beyond the globals, their gradients, the workspaces and so many storages of
-// the optimizer's.
+// Counts what exists besides the globals, their gradients, the workspaces and `state` storages of
+// the optimizer.
 Leftovers leftovers(const Machine& machine, const Tape& tape, std::size_t state);
 
 }  // namespace ferry::sim

@@ -1,3 +1,5 @@
+// Implements run_training.h: sets up the machine, the tape and the checkers, runs the steps under a
+// scheduler, and reads the results.
 #include "sim/run/training/run_training.h"
 
 #include <algorithm>
@@ -23,7 +25,8 @@ namespace ferry::sim {
 
 namespace {
 
-// Called when a forward begins: its segments are the plan's, from the first on.
+// Returns a callback for the start of a forward: its segments are those of the plan, from the first
+// on.
 std::function<void()> begin_segments(Tape& tape, const SimulationOptions& options) {
   std::function<void(const Decision&)> log;
   if (options.offload) log = options.offload->log;
@@ -57,7 +60,7 @@ ReplayStatistics since(const ReplayStatistics& now, const ReplayStatistics& befo
           .calls_replayed = now.calls_replayed - before.calls_replayed};
 }
 
-// What a run is made of, whoever schedules it.
+// The parts of a run, whatever schedules it.
 struct Run {
   Tape& tape;
   const Machine& machine;
@@ -66,7 +69,8 @@ struct Run {
   const SimulationOptions& options;
   const OffloaderMaker* offloaders;
 
-  // The steps, under the hooks (null: none) and told of each call.
+  // Runs the steps under the hooks (null: none), with callbacks before each forward, before the
+  // last step, and after each step.
   void steps(const std::shared_ptr<Hooks<Tensor>>& hooks, std::function<void()> begins_forward,
              const std::function<void()>& before_last, const std::function<void()>& ended) const {
     const auto step = [&] {
@@ -91,7 +95,7 @@ struct Run {
   }
 };
 
-// Under the scheduler's hooks, and told of each forward.
+// Runs the steps under the scheduler's hooks, and reports each forward to it.
 void run_under(const Run& run, Scheduler& scheduler, const std::function<void()>& before_last,
                Simulation& result) {
   run.exempt_from(scheduler);
@@ -112,7 +116,7 @@ void run_under(const Run& run, Scheduler& scheduler, const std::function<void()>
   result.leftovers.core = !scheduler.empty();
 }
 
-// The offloader that the options ask for.
+// Makes the offloader that the options request.
 template <class D>
 std::unique_ptr<Scheduler> make_offloader(const Run& run, D device, Simulation& result) {
   if (!run.offloaders) throw std::invalid_argument("there is no offloader in this run");
@@ -161,7 +165,7 @@ void run_program(const Run& run, Machine& machine, Scheduler* scheduler, Simulat
   }
 }
 
-// Of the last step.
+// Reads the results of the last step.
 void read_machine(Machine& machine, const TrainingLoop& loop, Simulation& result) {
   result.step_ns = machine.drain() - loop.began_ns();
   result.optimizer_ns = loop.optimizer_ns();
@@ -199,8 +203,8 @@ void run_tape(Tape& tape, Machine& machine, const KernelTimes& times, const Prog
     tape.set_spans(
         std::make_shared<const std::vector<SpanRange>>(span_ranges(program, options.spans)));
   }
-  // It lives until the leftovers were counted. Where a call failed it need not: what it could not
-  // give back safely it may keep as long as it lives.
+  // The scheduler lives until the leftovers are counted. After a failed call it is destroyed before
+  // that, because it may keep, as long as it lives, what it could not give back safely.
   std::unique_ptr<Scheduler> scheduler =
       options.scheduler ? options.scheduler(SimDevice(machine), tape.autograd()) : nullptr;
   run_program({tape, machine, loop, program, options, offloaders}, machine, scheduler.get(),
@@ -279,7 +283,7 @@ Simulation run_training(const Program& program, const Hardware& hardware,
     checkers.end_reuse();
     if (memory) *options.memory = memory->snapshot();
   } catch (const OutOfMemory& error) {
-    // Before the step: parameters, inputs or the optimizer's state alone do not fit.
+    // This comes before the step: parameters, inputs or the optimizer's state alone do not fit.
     result.errors.push_back({0, error.what()});
     ++result.out_of_memory;
     machine.drain();

@@ -1,9 +1,9 @@
 // Runs the steps of a training on one simulated device, under any scheduler of saved tensors, and
-// reads off what they came to (result.h).
+// returns the results (result.h).
 //
-// Checkpoints and spans are the core's, for they belong to the program. Its offloader is not known
-// here: whoever has it makes one for the run (OffloaderMaker). So what is built on this alone, a
-// hunt for a user's scheduler say, links no offloader of Ferry's.
+// Checkpoints and spans are the core's, because they belong to the program. The core's offloader is
+// not known here: a caller that has it makes one for the run (OffloaderMaker). So programs that
+// need only this code, for example the tests of a user's scheduler, do not link Ferry's offloader.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@
 
 namespace ferry::sim {
 
-// Makes the offloader that the options ask for, on the device of the run: the simulated one, or one
-// whose steps are taken wrongly or fail. `warn` is called with the offloader's warnings.
+// Makes the offloader that the options request, on the device of the run: the simulated one, or one
+// with a step that is wrong (Bent) or fails (Faulty). `warn` gets the offloader's warnings.
 class OffloaderMaker {
  public:
   using Warn = std::function<void(const std::string&)>;
@@ -31,18 +31,18 @@ class OffloaderMaker {
                                           const SimulationOptions& options, Warn warn) const = 0;
 };
 
-// `offloaders` is asked where the options have an offload and no scheduler. Null: nobody can be
-// asked, and std::invalid_argument is thrown there.
+// `offloaders` is used if the options have an offload and no scheduler. If it is null then,
+// std::invalid_argument is thrown.
 Simulation run_training(const Program& program, const Hardware& hardware,
                         const SimulationOptions& options,
                         const OffloaderMaker* offloaders = nullptr);
 
-// For several runs of the program on this hardware, whatever their workspaces. Not `takes_memory`:
-// for tapes whose kernels take none.
+// Prepares several runs of the program on this hardware, whatever their workspaces. If
+// `takes_memory` is false: for tapes whose kernels allocate none.
 std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware,
                                         bool takes_memory = true);
 
-// A fault point that asks `choices` at each step if it fails.
+// Returns a fault point that asks `choices` at each step if it fails.
 std::shared_ptr<FaultPoint> fault_of(choices::Choices& choices);
 
 }  // namespace ferry::sim

@@ -1,9 +1,10 @@
-// Another scheduler in the core's place: a pair of saved-tensor hooks on the simulated device, and
-// what its program does around a step (SimulationOptions::scheduler). It runs under the same
-// checkers as the core.
+// A scheduler in place of the core: a pair of saved-tensor hooks on the simulated device, and what
+// its program does around a step (SimulationOptions::scheduler). It runs under the same checkers as
+// the core.
 //
-// One thread; the device and the autograd outlive it, and it outlives the hooks' use. An error in a
-// hook is an exception, and ends the Call or Backward in which it happened, as in Python.
+// It is used by one thread. The device and the autograd outlive it, and it outlives the use of its
+// hooks. An error in a hook is an exception, and ends the Call or Backward in which it happened, as
+// in Python.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace ferry::sim {
 
-// What saved tensors a scheduler that moves them has on the device, and why.
+// Bytes of saved tensors that are on the device under a scheduler that moves them, and why.
 struct Resident {
   std::int64_t waiting_peak_bytes = 0;  // until their copies to the host are done
   std::int64_t kept_peak_bytes = 0;     // left there for good, though large enough to move
@@ -33,9 +34,9 @@ class Scheduler {
   virtual void finish() {}
   // True if it holds nothing. Called after finish().
   virtual bool empty() const = 0;
-  // Of the last forward and its backward.
+  // About the last forward and its backward.
   virtual Resident resident() const { return {}; }
-  // Of all steps so far: Ferry's own counts.
+  // About all steps so far. Only Ferry's offloader counts them.
   virtual OffloadStatistics statistics() const { return {}; }
 };
 

@@ -1,5 +1,5 @@
-// The core's checkpointers and replayers, for the tape: one for each device. A segment or a span
-// runs on the device whose stream is current.
+// The core's checkpointers and replayers for the tape, one of each for each device. A segment or a
+// span runs on the device of the current stream.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class Segments final : public SegmentRunner {
       replayers_.emplace_back(device, autograd, rules);
     }
   }
-  // What each checkpoint that is not reentrant is given as its context_fn.
+  // Sets the context_fn of each checkpoint that is not reentrant.
   void set_contexts(std::function<CheckpointContexts()> make) { contexts_ = std::move(make); }
   void run(std::vector<Value> inputs, CoreCheckpointOptions options, Function function,
            Function forward) override {
@@ -64,7 +64,7 @@ class Segments final : public SegmentRunner {
   }
 
  private:
-  // While it lives, there is one listener more.
+  // While it lives, there is one more listener.
   class Listening {
    public:
     Listening(std::vector<OpListener>& listeners, OpListener listener) : listeners_(listeners) {

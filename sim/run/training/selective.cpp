@@ -22,7 +22,7 @@ struct Tensors {
 };
 static_assert(SelectiveDevice<Tensors>);
 
-// The generator's states around an op that drew.
+// The generator's states before and after an op that used random numbers.
 struct Drawn {
   std::uint64_t before = 0;
   std::uint64_t after = 0;
@@ -44,7 +44,7 @@ void run_forward(Cache& cache, const OpPolicies& policies, OpCall& call) {
   const std::uint64_t before = call.ambient.random;
   try {
     call.run();
-  } catch (...) {  // the function may catch it: a recompute runs the op, too
+  } catch (...) {  // the function may catch it, and a recompute runs the op too
     cache.ran(call.op.name, CheckpointPolicy::kMustRecompute, {});
     throw;
   }
@@ -56,7 +56,7 @@ void run_forward(Cache& cache, const OpPolicies& policies, OpCall& call) {
   cache.ran(call.op.name, policy, outputs);
 }
 
-// (A generator that is elsewhere is not the checkpoint's to move.)
+// If the generator is in another state than before the op, the checkpoint must not advance it.
 void run_again(Recompute& recompute, const OpPolicies& policies, OpCall& call) {
   if (always_runs(call)) return call.run();
   const std::string& op = call.op.name;

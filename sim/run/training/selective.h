@@ -1,9 +1,9 @@
-// Selective checkpoints in the simulator, as `ferry::selective` is in LibTorch: a scope on the tape
-// sees each op in forward and in a recompute, and has the core's cache of what is kept
+// Selective checkpoints in the simulator, like `ferry::selective` in LibTorch. A scope on the tape
+// sees each op in forward and in a recompute, and uses the core's cache of kept results
 // (shared/checkpoint/selective.h).
 //
-// A policy is asked by the op's name. Ops that write in place always run. An op that draws random
-// numbers and is kept moves the generator on, as if it had run.
+// The policy depends on the op's name. Ops that write in place always run. If the results of an op
+// with random numbers were kept, a recompute advances the generator as if the op had run.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,10 @@
 
 namespace ferry::sim {
 
-// By the op's name; others are recomputed.
+// Policies by the op's name. Other ops are recomputed.
 using OpPolicies = std::map<std::string, CheckpointPolicy, std::less<>>;
 
-// What a checkpoint is given as its context_fn. The tape outlives what that makes.
+// Returns a context_fn for checkpoints. The tape must outlive what it makes.
 std::function<CheckpointContexts()> selective(Tape& tape,
                                               std::shared_ptr<const OpPolicies> policies,
                                               const Rules& rules);

@@ -1,5 +1,5 @@
-// A card for drawn programs and tests. Its figures are made up so that copies and kernels take
-// comparable times: else timing could hide a fault. Its memory has no end.
+// A card for random programs and tests. Its figures are made up, so that copies and kernels take
+// comparable times: otherwise timing could hide a fault. Its memory is practically unlimited.
 #pragma once
 
 #include "scenarios/hardware.h"

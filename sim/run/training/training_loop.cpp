@@ -31,7 +31,8 @@ void TrainingLoop::run(const std::function<void()>& forward_backward,
     const Time before_ns = optimizer_.busy_ns();
     run_optimizer();
     optimizer_ns_ = optimizer_.busy_ns() - before_ns;
-    if (step < training_.steps && !failed()) optimizer_.zero_grad();  // the last step's are read
+    // The gradients of the last step stay, because they are read.
+    if (step < training_.steps && !failed()) optimizer_.zero_grad();
   }
 }
 

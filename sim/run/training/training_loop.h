@@ -1,7 +1,7 @@
-// The steps of a simulated training, and what each took.
+// The steps of a simulated training, and what each one took.
 //
-// A step is the program's main code, then the optimizer's (optimizer_step.h). The host waits for
-// the device between steps, as a training does that prints its loss, so a step's time is its own.
+// A step is the program's main code, then the optimizer's step (optimizer_step.h). The host waits
+// for the device between steps, like a training that prints its loss, so a step's time is its own.
 // What a step leaves for the next one stays: cached segments, the optimizer's state, the workspaces
 // of libraries. A step with errors is the last one.
 #pragma once
@@ -26,18 +26,18 @@ class TrainingLoop {
                const KernelTimes& times, Tape& tape);
 
   // `forward_backward` runs the main code and drops its frames; `before_last` is called before the
-  // last step. Without steps of its own, the training is one call of the former.
+  // last step. A training of 0 steps is one call of `forward_backward`.
   void run(const std::function<void()>& forward_backward, const std::function<void()>& before_last);
 
-  // When the last step began, and what the device's streams had done by then.
+  // The time when the last step began, and what the device's streams had done by then.
   Time began_ns() const { return began_ns_; }
   const DeviceStats& stats_before() const { return stats_before_; }
   Time blocked_before_ns() const { return blocked_before_ns_; }
   std::int64_t retries_before() const { return retries_before_; }
-  // What the optimizer's kernels took in the last step.
+  // The time of the optimizer's kernels in the last step.
   Time optimizer_ns() const { return optimizer_ns_; }
   std::size_t kept_storages() const { return optimizer_.kept_storages() + prepared_.size(); }
-  // Those of the optimizer's steps, which no line of the program is to blame for.
+  // Errors of the optimizer's steps. No line of the program caused them.
   const std::vector<ProgramError>& errors() const { return errors_; }
 
  private:
@@ -49,7 +49,7 @@ class TrainingLoop {
   Machine& machine_;
   Tape& tape_;
   OptimizerStep optimizer_;
-  std::vector<Storage> prepared_;  // the state, where no step makes it
+  std::vector<Storage> prepared_;  // the optimizer's state, if no step makes it
   Time began_ns_ = 0;
   DeviceStats stats_before_{};
   Time blocked_before_ns_ = 0;

@@ -114,8 +114,8 @@ TEST(CliTest, AStepBeyondTheSimulatorsLimitsDoesNotFit) {
   const Result result = ferry("simulate " + path + " --card h100 --policy keep");
   EXPECT_EQ(result.code, kDoesNotFit);
   EXPECT_EQ(result.err,
-            "ferry: keep: \\x1b[31mlong:4: a step takes at most 11 days (10^15 ns), all that it "
-            "does taken one after another, and this one does more\n");
+            "ferry: keep: \\x1b[31mlong:4: a step takes at most 11 days (10^15 ns) if all its "
+            "work runs one after another; this step takes longer\n");
   EXPECT_EQ(result.out.find('\x1b'), std::string::npos);
   EXPECT_NE(result.out.find("\\x1b[31mlong on h100"), std::string::npos) << result.out;
   std::filesystem::remove(path);

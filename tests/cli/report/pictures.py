@@ -1,7 +1,7 @@
-"""Makes the pictures of docs/report.md anew: parts of pages of `ferry report`, in a headless
+"""Makes the pictures of docs/guides/report.md anew: parts of pages of `ferry report`, in a headless
 Chromium.
 
-    python3 tests/cli/report/pictures.py FERRY [FOLDER]    to docs where no folder is named
+    python3 tests/cli/report/pictures.py FERRY [FOLDER]    to docs/guides where no folder is named
 """
 
 import pathlib
@@ -51,7 +51,7 @@ def part_of(page, chosen, shown):
     return int(re.search(r'data-height="(\d+)"', dom)[1])
 
 
-def main(ferry, folder="docs"):
+def main(ferry, folder="docs/guides"):
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as pages:
         for name, (arguments, chosen, shown) in PICTURES.items():

@@ -129,6 +129,14 @@ TEST_F(ReportTest, ItsDataIsWhatPlanPrints) {
   }
 }
 
+TEST_F(ReportTest, TheNextStepIsTheSamePlansCommand) {
+  const std::string on = "blocks.jsonl --card tiny.toml --budget 90MiB --policy mixed";
+  for (const std::string page : {"-o p.html ", "--output=p.html --no-curve "}) {
+    EXPECT_NE(ferry("report " + page + on).out.find("\n  ferry plan " + on + " -o blocks.plan\n"),
+              std::string::npos);
+  }
+}
+
 TEST_F(ReportTest, ItNeedsNothingElseAndIsTheSameEachTime) {
   const std::string page = page_of("chain.jsonl --card tiny.toml");
   EXPECT_EQ(page, page_of("chain.jsonl --card tiny.toml"));

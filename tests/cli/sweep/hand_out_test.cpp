@@ -103,7 +103,7 @@ TEST_F(LostRankTest, ARankThatIsStoppedStopsThemAll) {
   wait_for_lines();
   ::kill(wait_for_child_of(job.process(), "OMPI_COMM_WORLD_RANK=1"), SIGTERM);
   EXPECT_NE(job.end(), 0) << job.shown();
-  EXPECT_NE(job.shown().find("after 2 of 3 items; the same command goes on"), std::string::npos)
+  EXPECT_NE(job.shown().find("after 2 of 3 items; the same command continues"), std::string::npos)
       << job.shown();
 }
 

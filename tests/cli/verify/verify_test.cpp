@@ -83,7 +83,7 @@ TEST_F(VerifyTest, TheCanaryFails) {
 // A line that was printed once says the same from then on, or its version is refused. (The page's
 // own example had been written by an older version, and was refused.)
 TEST_F(VerifyTest, ThePagesReplayLineShowsWhatItDid) {
-  std::ifstream page(FERRY_SOURCE_DIR "/docs/verifying.md");
+  std::ifstream page(FERRY_SOURCE_DIR "/docs/guides/verifying.md");
   const std::string text{std::istreambuf_iterator<char>(page), {}};
   const std::size_t begin = text.find("--replay '");
   ASSERT_NE(begin, std::string::npos);
@@ -166,8 +166,9 @@ TEST_F(VerifyTest, WhatIsWrongIsSaid) {
     EXPECT_EQ(result.out, "") << arguments;
     EXPECT_NE(result.err.find(words), std::string::npos) << arguments << ": " << result.err;
   };
-  refused("--mutant nothing", "there is no 'nothing', expected a name of `ferry verify --mutants`");
-  refused("--scheduler nothing", "expected a name of `ferry verify --schedulers`");
+  refused("--mutant nothing",
+          "there is no 'nothing': expected a name from `ferry verify --mutants`");
+  refused("--scheduler nothing", "expected a name from `ferry verify --schedulers`");
   refused("--mutant Consume.Dorp", "did you mean 'consume: drop'?");
   refused("--scheduler torchtune-186", "did you mean 'torchtune-1860'?");
   refused("--replay core", "expected WHO~TRIAL");

@@ -1,11 +1,11 @@
-// How much a test of plans tries: a little, or what FERRY_PLANS in the environment says.
+// The number of programs that a test of plans tries: a few, or FERRY_PLANS of the environment.
 #pragma once
 
 #include <cstdlib>
 
 namespace ferry::test {
 
-// FERRY_PLANS=1000 tries so many programs in place of a few. The campaign does (./dev campaign).
+// FERRY_PLANS=1000 tries 1,000 programs instead of a few. `./dev campaign` sets it.
 inline bool plans_are_asked() { return std::getenv("FERRY_PLANS") != nullptr; }
 
 inline int asked_programs(int otherwise) {

@@ -1,4 +1,5 @@
-// All plans of a small program: every choice for every saved tensor, segment and segment's input.
+// Enumerates all plans of a small program: every choice for every saved tensor and every segment,
+// with the segment's inputs kept or offloaded.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +13,8 @@
 
 namespace ferry::test {
 
-// Waits for each copy and brings back early; or leaves copies the time of two storages, and brings
-// back late.
+// Returns two sets of options: one waits for each copy and prefetches early; the other has a window
+// of two storages and does not prefetch.
 inline std::vector<CoreOptions> windows(const plan::Survey& found) {
   std::int64_t bytes = 0;
   for (const plan::PackedTensor& pack : found.packs) {
@@ -26,7 +27,7 @@ inline std::vector<CoreOptions> windows(const plan::Survey& found) {
   return {early, late};
 }
 
-// Recompute is a choice inside recomputed segments only.
+// True if every recomputed tensor is inside a recomputed segment.
 inline bool recomputes_in_segments_alone(const plan::Survey& found, const plan::Mix& mix) {
   std::vector<bool> may(found.packs.size(), false);
   for (std::size_t s = 0; s < found.segments.size(); ++s) {
@@ -40,7 +41,7 @@ inline bool recomputes_in_segments_alone(const plan::Survey& found, const plan::
   return true;
 }
 
-// Counts through all choices, the last one fastest; false: it was the last.
+// Advances to the next combination, the last digit fastest. Returns false after the last one.
 inline bool next(std::vector<int>& digits, const std::vector<int>& ways) {
   for (std::size_t i = digits.size(); i-- > 0;) {
     if (++digits[i] < ways[i]) return true;
@@ -54,7 +55,7 @@ inline void for_each_mix(const plan::Survey& found,
   std::vector<std::function<void(plan::Mix&, int)>> choices;
   std::vector<int> ways;
   for (std::size_t s = 0; s < found.segments.size(); ++s) {
-    ways.push_back(3);  // no, yes, and yes with its inputs moved
+    ways.push_back(3);  // not recomputed; recomputed; recomputed, and its inputs offloaded
     choices.push_back([s, &found](plan::Mix& mix, int way) {
       mix.recompute[s] = way > 0;
       mix.input_moves[s].assign(found.segments[s].inputs.size(), way == 2);

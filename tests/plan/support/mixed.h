@@ -1,4 +1,4 @@
-// A step run with a mix, and what it must come to.
+// Simulates a step with a mix, and counts what its plan's entries say.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,13 @@ inline MixedRun run_mix(const Program& program, const Hardware& hardware,
   return run;
 }
 
-// What core and checkpointer count in a step that does what these entries say.
+// The counts that the core and the checkpointer should report for a plan's entries.
 struct Counts {
-  std::int64_t packs = 0;  // that the offloader sees
-  std::int64_t moved = 0;  // of these
+  std::int64_t packs = 0;  // saved tensors that the offloader sees
+  std::int64_t moved = 0;  // of these, the offloaded ones
   std::int64_t recomputed = 0;
-  std::int64_t kept = 0;       // in segments
-  std::int64_t passed_on = 0;  // by segments
+  std::int64_t kept = 0;       // inside segments
+  std::int64_t passed_on = 0;  // from segments to the offloader
   bool operator==(const Counts&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// Programs small enough to run every plan of them, and drawn plans of any program.
+// Random programs that are small enough to run all their plans, and random plans of any program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 namespace ferry::test {
 
 struct Ran {
-  std::int64_t bytes = 0;  // in use, at the peak
+  std::int64_t bytes = 0;  // allocated bytes at the peak
   sim::Time ns = 0;
 };
 
@@ -34,7 +34,7 @@ struct Subject {
   Subject(Program of, const Hardware& on)
       : program(std::move(of)), hardware(on), surveyed(plan::survey(program, hardware)) {}
 
-  // None: the plan fails.
+  // Returns no value if the plan fails.
   std::optional<Ran> run(plan::Mix mix, CoreOptions offload) const {
     plan::settle(mix, surveyed, offload.min_bytes);
     offload.offload = plan::offload_choices(surveyed, mix);
@@ -49,7 +49,7 @@ struct Subject {
   }
 };
 
-// One or two layers, in segments or not.
+// Returns one or two layers, in segments or not.
 inline Program few_layers(choices::Draws& draws) {
   SegmentedShape shape;
   shape.elements = draws.in(1, 9) * kMiB / 4;
@@ -64,8 +64,8 @@ inline Program few_layers(choices::Draws& draws) {
   return segmented(parts, shape);
 }
 
-// A few MiB each. The times of ops and of the link are of the same order, so that each of the three
-// choices is the best somewhere.
+// Returns a program of a few MiB. Operators and link take times of the same order, so that each of
+// the three choices is the best one in some programs.
 inline Subject small_subject(choices::Draws& draws) {
   Program program = draws.one_in(2) ? few_layers(draws)
                                     : chain({.layers = draws.in(3, 8),
@@ -81,7 +81,7 @@ inline Subject small_subject(choices::Draws& draws) {
   Hardware hardware = tiny_hardware();
   hardware.memory_bytes_per_us = 1'000'000;
   hardware.link.d2h_alone = hardware.link.d2h_both = draws.in(200, 8'000);
-  // The bound does not charge for the way back: where that takes no time, plans come near it.
+  // The bound does not count copies back. If these take no time, plans come near the bound.
   hardware.link.h2d_alone = hardware.link.h2d_both =
       draws.one_in(2) ? draws.in(200, 16'000) : 1'000'000;
   hardware.launch_ns = draws.in(0, 3) * 50'000;

@@ -1,16 +1,16 @@
-// The optimal persistent schedule of a chain that recomputes and does not offload, by rotor's
-// dynamic program: "Optimal checkpointing for heterogeneous chains: how to train deep neural
-// networks with limited memory" (Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova; arXiv
-// 1911.13214), written from the paper. It knows nothing of Ferry's planner.
+// The optimal persistent schedule of a chain with recompute and without offload, by rotor's dynamic
+// program: "Optimal checkpointing for heterogeneous chains: how to train deep neural networks with
+// limited memory" (Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova; arXiv 1911.13214), written
+// from the paper. It shares no code with Ferry's planner.
 //
-//     least(i, l, m)  the time of stages i to l, forward and backward, in m units of memory, where
-//                     the input of i is there beside them: the least of
+//     least(i, l, m)  the time of stages i to l, forward and backward, in m units of memory besides
+//                     the input of i: the minimum of
 //
 //       keep i:       forward and backward of i + least(i + 1, l, m - what i saves)
-//       for each j:   forwards of i to j - 1, of which only the input of j stays
+//       for each j:   forwards of i to j - 1, which keep only the input of j
 //                     + least(j, l, m - input of j) + least(i, j - 1, m)
 //
-// A stage's backward reads its input, and all that it saved, its output among it.
+// A stage's backward reads its input and everything that it saved, including its output.
 #pragma once
 
 #include <algorithm>
@@ -22,15 +22,15 @@
 namespace ferry::test {
 
 struct RotorStage {
-  std::int64_t out = 0;    // units; a gradient of it takes as many
-  std::int64_t saved = 0;  // units, `out` included
+  std::int64_t out = 0;    // units of memory; its gradient takes as many
+  std::int64_t saved = 0;  // units of memory, `out` included
   std::int64_t forward_ns = 0;
   std::int64_t backward_ns = 0;
 };
 
 class Rotor {
  public:
-  // `in`: units that the first stage reads. Up to so many units of memory.
+  // `in` are the units that the first stage reads. The table covers up to `most` units of memory.
   Rotor(std::int64_t in, std::vector<RotorStage> stages, std::int64_t most)
       : stages_(std::move(stages)), most_(most), in_(in) {
     const std::size_t all = stages_.size();
@@ -40,7 +40,7 @@ class Rotor {
     }
   }
 
-  // In so many units, the first stage's input among them; none: there is no schedule.
+  // The least time in so many units, including the first stage's input; no value: no schedule fits.
   std::optional<std::int64_t> ns(std::int64_t units) const {
     const std::int64_t left = std::min(units - in_, most_);
     const std::int64_t found = left < 0 ? kNever : at(0, stages_.size() - 1, left);
@@ -57,7 +57,7 @@ class Rotor {
 
   void fill(std::size_t i, std::size_t l) {
     const RotorStage& first = stages_[i];
-    // The gradient that comes in is there throughout.
+    // The gradient of stage l's output is in memory throughout.
     std::int64_t needed = i == l ? in(i) + first.out + first.saved : stages_[l].out + first.out;
     for (std::size_t j = i + 1; j < l; ++j) {
       needed = std::max(needed, stages_[l].out + in(j) + stages_[j].out);
@@ -80,7 +80,7 @@ class Rotor {
   const std::vector<RotorStage> stages_;
   const std::int64_t most_;
   const std::int64_t in_;
-  std::vector<std::vector<std::int64_t>> least_;  // by i and l, then by units
+  std::vector<std::vector<std::int64_t>> least_;  // by i and l, then by units of memory
 };
 
 }  // namespace ferry::test

@@ -1,4 +1,4 @@
-// Spans of operators for tests: drawn ones, and every set of them of a small forward.
+// Spans of operators for tests: random ones, and all sets of spans of a small forward.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@
 
 namespace ferry::test {
 
-// What an operator is in a plan with spans.
+// The role of an operator in a plan with spans.
 enum class SpanPlace : std::uint8_t { kOutside, kFirst, kFirstKept, kNext, kNextKept };
 inline constexpr int kSpanPlaces = 5;
 
-// Where a span cannot go on, or there is none to go on with, another begins. `from`: the operator
-// of the first place.
+// Makes spans of roles. If an operator cannot continue a span, it begins a new one. `from` is the
+// operator of the first role.
 inline std::vector<PlanSpan> spans_of(const std::vector<OperatorRange>& operators,
                                       const std::vector<SpanPlace>& places, std::size_t from = 0) {
   std::vector<PlanSpan> spans;
@@ -42,7 +42,7 @@ inline std::vector<PlanSpan> spans_of(const std::vector<OperatorRange>& operator
   return spans;
 }
 
-// `levels`: of spans in the spans, at most.
+// Returns random spans. `levels` is the largest depth of nested spans inside them.
 inline std::vector<PlanSpan> draw_spans(choices::Draws& draws,
                                         const std::vector<OperatorRange>& operators,
                                         std::size_t from, std::size_t count, int levels) {
@@ -69,7 +69,7 @@ inline std::vector<PlanSpan> draw_spans(choices::Draws& draws, const Program& pr
   return draw_spans(draws, operators, 0, operators.size(), levels);
 }
 
-// Of a forward of few operators: there are five to the power of their number.
+// Visits all sets of spans. There are 5^n for n operators, so the forward must be small.
 inline void for_each_spans(const Program& program,
                            const std::function<void(const std::vector<PlanSpan>&)>& see) {
   const std::vector<OperatorRange> operators = operator_ranges(program);
@@ -86,7 +86,8 @@ inline void for_each_spans(const Program& program,
   }
 }
 
-// Those tensors move that `moves` says of, of what the hooks around the spans see.
+// Returns the options of a step with these spans. `moves` is called for each tensor that the hooks
+// around the spans see, and returns true to offload it.
 inline sim::SimulationOptions spanned(const Program& program, const Hardware& hardware,
                                       const std::vector<PlanSpan>& spans, CoreOptions offload,
                                       const std::function<bool()>& moves) {

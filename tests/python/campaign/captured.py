@@ -1,4 +1,4 @@
-"""Captures the models of zoo.py, and prints a table of docs/captures.md: what is captured, what is
+"""Captures the models of zoo.py, and prints a table of RESULTS.md: what is captured, what is
 refused and why, and what is saved, beside what the virtual GPU saves.
 
     captured.py [NAME…] [--ferry FERRY]      all models where none is named

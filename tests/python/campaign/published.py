@@ -3,7 +3,8 @@
     published.py FERRY      prints a row each; fails where one is further off than ALLOWED says
 
 Each model is captured as its source describes it. What the source had besides, and a plan has not
-(a pipeline of data, FSDP's exchange over the network), stands in docs/times.md, with the sources.
+(a pipeline of data, FSDP's exchange over the network), stands in docs/explanation/times.md, with
+the sources.
 """
 
 import argparse
@@ -27,8 +28,8 @@ from torch_ferry import capture
 
 SHIPPED = "qwen3-8b"  # a program of Ferry's; all others are captured
 
-# name: program, policy, card, optimizer, tokens a second; the error that docs/times.md tells, as a
-# range of ours over theirs in time.
+# name: program, policy, card, optimizer, tokens a second; the error that docs/explanation/times.md
+# tells, as a range of ours over theirs in time.
 ROWS = {
     "GPT-2 124M, 16 x 1024, A100": (
         "gpt2-16", "keep", "a100-40", "adamw", 16 * 1024 / 0.300, (0.94, 1.04)),

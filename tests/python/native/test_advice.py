@@ -115,11 +115,12 @@ class NothingFits(unittest.TestCase):
     def test_a_table_says_what_is_needed_first_and_what_to_write_last(self):
         step = *wide(), lambda output: output.sum()
         keep = ferry.plan(*step, card="rtx4090", policies="keep")
-        self.assertNotIn("torch_ferry.run", str(keep))
+        self.assertNotIn("torch_ferry.execute", str(keep))
         budget = keep.row["least_bytes"] * 9 // 10
         lines = str(ferry.plan(*step, card="rtx4090", budget=budget)).splitlines()
         self.assertEqual(["policy", "needs", "allocated"], lines[2].split()[:3])
-        self.assertEqual("with torch_ferry.run(plan): loss = …; then loss.backward()", lines[-1])
+        self.assertEqual("with torch_ferry.execute(plan): loss = …; then loss.backward()",
+                         lines[-1])
 
 
 class MemoryThatWasSaved(unittest.TestCase):

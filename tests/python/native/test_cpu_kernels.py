@@ -61,5 +61,5 @@ class CpuKernels(unittest.TestCase):
                 with self.subTest(make=make.__name__, policy=policy):
                     plan = ferry.plan(make(), x, loss_of, card="t4", optimizer=None,
                                       policies=[policy])
-                    got = trained(make, x, ferry.run(plan))
+                    got = trained(make, x, ferry.execute(plan))
                     self.assertTrue(all(map(torch.equal, got, want)))

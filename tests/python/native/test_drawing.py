@@ -97,7 +97,7 @@ class Drawing(unittest.TestCase):
                 plan = ferry.plan(Net(names), x, loss_of, card="t4", optimizer=None,
                                   policies=[policy], budget=budget)
                 before = str(ferry.replay_statistics())
-                got = trained(names, x, ferry.run(plan))
+                got = trained(names, x, ferry.execute(plan))
                 self.assertEqual(len(got), len(want))
                 self.assertTrue(all(map(torch.equal, got, want)))
                 self.assertEqual(str(ferry.replay_statistics()) == before, policy != "best")

@@ -103,7 +103,7 @@ class Larger(Folder):
             model.config.use_cache = False
             plan = ferry.plan(model, tokens, lambda output: output.loss, card="rtx4090",
                               policies=policy)
-            got = gradients(model, ferry.run(plan))
+            got = gradients(model, ferry.execute(plan))
             self.assertTrue(all(map(torch.equal, want, got)), policy)
 
 

@@ -112,7 +112,7 @@ class Forwards(unittest.TestCase):
     def test_what_contradicts_is_refused(self):
         with self.assertRaisesRegex(TypeError, "window cannot be given beside it"):
             ferry.offload_activations(Net(), offload=ferry.offload(), window=0)
-        with self.assertRaisesRegex(TypeError, r"with torch_ferry\.run\(plan\)"):
+        with self.assertRaisesRegex(TypeError, r"with torch_ferry\.execute\(plan\)"):
             ferry.offload_activations(Net(), plan="x")
 
 

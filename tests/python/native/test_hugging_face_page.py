@@ -1,4 +1,4 @@
-"""The examples of docs/hugging-face.md run, one after the other, on a tiny model."""
+"""The examples of docs/guides/hugging-face.md run, one after the other, on a tiny model."""
 
 import contextlib
 import io
@@ -12,7 +12,7 @@ from native.hugging_face import Folder, SAMPLES, batch, gpt2, sample, torch
 from native.support import ferry
 from native.test_planning import planning
 
-PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/hugging-face.md"
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/guides/hugging-face.md"
 
 
 @unittest.skipUnless(planning._PROGRAM.exists(), "the program ferry was not built")

@@ -67,7 +67,7 @@ class KnownValues(unittest.TestCase):
                 with self.subTest(make.__name__, policy=policy):
                     torch.manual_seed(1)
                     plan = ferry.plan(make(), x, lambda y: y, card="rtx4090", policies=[policy])
-                    offload = ferry.run(plan)
+                    offload = ferry.execute(plan)
                     self.assertTrue(same(want, trained(make, x, offload)))
                     counts = offload.step_statistics()
                     if policy == "offload":

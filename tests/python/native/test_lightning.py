@@ -93,14 +93,14 @@ def trained(*callbacks, module=None, library=lightning, **options):
 
 def runs(offload):
     return {int(line.split('"run":')[1].split(",")[0])
-            for line in offload.take_log().splitlines() if '"run":' in line}
+            for line in offload.take_decisions().splitlines() if '"run":' in line}
 
 
 class Callback(unittest.TestCase):
     def test_weights_are_the_same_bits_and_each_training_step_is_a_run(self):
         for more in ({}, {"precision": "bf16-mixed"}):
             with self.subTest(**more):
-                callback = OffloadCallback(window="4KiB", log=True)
+                callback = OffloadCallback(window="4KiB", decisions=True)
                 self.assertTrue(same(trained(**more), trained(callback, **more)))
                 self.assertGreater(callback.offload.statistics().offloaded_count, 0)
                 self.assertTrue(callback.offload.empty())
@@ -119,7 +119,7 @@ class Callback(unittest.TestCase):
     def test_a_module_that_optimizes_by_itself(self):
         options = {"accumulate_grad_batches": 1, "val_check_interval": None,
                    "limit_val_batches": 0}
-        callback = OffloadCallback(log=True)
+        callback = OffloadCallback(decisions=True)
         self.assertTrue(same(trained(module=Adversaries(), **options),
                              trained(callback, module=Adversaries(), **options)))
         self.assertEqual(12, len(runs(callback.offload)))

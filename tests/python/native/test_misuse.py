@@ -71,7 +71,7 @@ class OfPlanning(unittest.TestCase):
                            (None, "none")):
             self.assertEqual(name, optimizers.understood(each)[0])
         for wrong in ("lion", torch.optim.Adagrad(parameters)):
-            with self.assertRaisesRegex(ValueError, "a plan does not know what .* keeps"):
+            with self.assertRaisesRegex(ValueError, "the state of .* is not known"):
                 planned(self.model, self.x, optimizer=wrong)
 
 
@@ -90,7 +90,7 @@ class OfPlans(unittest.TestCase):
     def refused(self, pattern, model, x, plan=None, around=None):
         with self.assertRaisesRegex(ferry.PlanMismatch, "(?s)" + pattern):
             with around or contextlib.nullcontext():
-                step(model, x, ferry.run(plan or self.plan))
+                step(model, x, ferry.execute(plan or self.plan))
 
     def test_the_mode_is_told(self):
         model = copy.deepcopy(self.model).eval()
@@ -110,7 +110,7 @@ class OfPlans(unittest.TestCase):
         self.refused(r"saves bf16 .*planned: train mode, no autocast.*here: train mode, autocast to "
                      r"bf16.*under the torch\.autocast that", self.model, self.x, around=around)
         with self.assertRaisesRegex(ferry.PlanMismatch, r"under the torch\.autocast that"):
-            with ferry.run(self.plan), around:  # left before the error is told
+            with ferry.execute(self.plan), around:  # left before the error is told
                 loss_of(self.model(self.x))
 
     def test_dtypes_are_told(self):
@@ -126,11 +126,11 @@ class OfPlans(unittest.TestCase):
         for plan in (self.spans,):
             with self.assertRaisesRegex(ferry.PlanMismatch, "around one forward, and not around a "
                                         "backward"):
-                with ferry.run(plan):
+                with ferry.execute(plan):
                     loss.backward(retain_graph=True)
 
     def test_a_loss_outside_is_told_at_once(self):
-        offload = ferry.run(self.plan)
+        offload = ferry.execute(self.plan)
         with self.assertRaisesRegex(ferry.PlanMismatch, "(?s)the last forward saved .*The loss "
                                     "function is part of the step"):
             with offload:
@@ -141,18 +141,18 @@ class OfPlans(unittest.TestCase):
     def test_two_forwards_in_one_guard_are_told(self):
         for plan in (self.plan, self.spans):
             with self.assertRaisesRegex(ferry.PlanMismatch, "(?s)One guard is one forward"):
-                with ferry.run(plan):
+                with ferry.execute(plan):
                     loss_of(self.model(self.x))
                     loss_of(self.model(self.x))
 
     def test_a_plan_has_options_of_its_own(self):
         for option in ("window", "prefetch", "hold", "min_bytes", "pinned"):
             with self.assertRaisesRegex(ValueError, f"^{option}: a plan has its own"):
-                ferry.run(self.plan, **{option: 1})
+                ferry.execute(self.plan, **{option: 1})
         with self.assertRaisesRegex(TypeError, "expected a plan: .* got None"):
-            ferry.run(None)
+            ferry.execute(None)
         with self.assertRaisesRegex(ValueError, 'other_shapes: expected "offload", "keep" or'):
-            ferry.run(self.plan, other_shapes="ignore")
+            ferry.execute(self.plan, other_shapes="ignore")
         with self.assertRaisesRegex(ValueError, "other_shapes: expected a plan"):
             ferry.offload(other_shapes="keep")
 
@@ -176,7 +176,7 @@ class OfGuards(unittest.TestCase):
 
     def test_an_offload_is_of_one_process(self):
         for copied in (pickle.dumps, copy.deepcopy):
-            with self.assertRaisesRegex(TypeError, "of one process.*DataLoader's dataset"):
+            with self.assertRaisesRegex(TypeError, "to one process.*DataLoader's dataset"):
                 copied(ferry.offload())
 
     def test_options_are_known_by_name(self):
@@ -204,10 +204,10 @@ class OfPolicies(unittest.TestCase):
                      torch.ops.aten.addmm, torch.ops.aten.addmm.default):
             self.assertEqual(want, policies.understood([name]))
         self.assertEqual({"aten::add.Tensor": "save"}, policies.understood(["add.Tensor"]))
-        with self.assertRaisesRegex(ValueError, "no op 'aten::matmull'; did you mean 'aten::matmul"
-                                    ):
+        with self.assertRaisesRegex(ValueError, "no operator 'aten::matmull'; did you mean "
+                                    "'aten::matmul"):
             self.kept(["aten::matmull"])
-        with self.assertRaisesRegex(TypeError, "the name of an op or torch.ops"):
+        with self.assertRaisesRegex(TypeError, "the name of an operator or torch.ops"):
             self.kept([7])
 
     def test_choices_of_pytorchs_and_of_plans(self):
@@ -225,7 +225,7 @@ class OfPolicies(unittest.TestCase):
         self.assertIn(("aten::addmm", 0), seen)
         with self.assertRaisesRegex(ValueError, "got None for aten::"):
             self.kept(lambda op, index: None)
-        with self.assertRaisesRegex(TypeError, "policy: expected a dict of ops"):
+        with self.assertRaisesRegex(TypeError, "policy: expected a dict of operators"):
             self.kept(3)
 
     def test_an_op_that_never_ran_is_told_once(self):
@@ -237,7 +237,7 @@ class OfPolicies(unittest.TestCase):
             self.kept({"aten::addmm": "save"})
 
     def test_offload_without_a_guard_is_told(self):
-        with told(self, "there is none: it is kept. Put `with torch_ferry.offload"):
+        with told(self, "there is none: they are kept. Put `with torch_ferry.offload"):
             self.kept({"addmm": "offload"})
         policies._tried.clear()
         with told(self):

@@ -123,11 +123,24 @@ class Options(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "'wnidow'"):
             ferry.offload(wnidow=1)
 
-    def test_the_log_and_the_trace_are_written(self):
+    def test_old_names_work_and_say_the_new_ones(self):
         model, x = mlp()
-        offload = ferry.offload(log=True, trace=True, window=0)
+        with self.assertWarnsRegex(FutureWarning, "log= is called decisions= now"):
+            offload = ferry.offload(log=True, window=0)
         step(model, x, offload)
-        lines = [json.loads(line) for line in offload.take_log().splitlines()]
+        with self.assertWarnsRegex(FutureWarning, "take_log is called take_decisions now"):
+            self.assertIn('"decision":"pack"', offload.take_log())
+        with self.assertRaisesRegex(TypeError, "log is the old name of decisions"):
+            ferry.offload(log=True, decisions=True)
+        with self.assertWarnsRegex(FutureWarning, "run is called execute now"), \
+                self.assertRaisesRegex(TypeError, "expected a plan"):
+            ferry.run(None)
+
+    def test_the_decisions_and_the_trace_are_written(self):
+        model, x = mlp()
+        offload = ferry.offload(decisions=True, trace=True, window=0)
+        step(model, x, offload)
+        lines = [json.loads(line) for line in offload.take_decisions().splitlines()]
         self.assertEqual(lines[0]["ferry"], "decisions")
         packed = [line["bytes"] for line in lines[1:] if line["decision"] == "pack"]
         self.assertEqual(sum(packed), offload.statistics().offloaded_bytes)

@@ -88,7 +88,7 @@ class Planning(unittest.TestCase):
                 model, x = make()
                 want = step(model, x, ferry.no_offload())
                 plan = planned(model, x)
-                offload = ferry.run(plan)
+                offload = ferry.execute(plan)
                 for _ in range(3):
                     self.assertTrue(same(want, step(model, x, offload)))
                     counts = offload.step_statistics()
@@ -107,7 +107,7 @@ class Planning(unittest.TestCase):
             self.assertNotIn("segments", made)
             again = sum(span["last"] - span["first"] + 1 - len(span.get("keep", []))
                         for span in made["spans"])
-            offload = ferry.run(plan)
+            offload = ferry.execute(plan)
             for _ in range(3):
                 before = ferry.replay_statistics()
                 self.assertTrue(same(want, step(model, x, offload)))
@@ -122,7 +122,7 @@ class Planning(unittest.TestCase):
         model, x = wide()
         want = step(model, x, ferry.no_offload())
         keep = planned(model, x, policies=["keep"]).row["least_bytes"]
-        offload = ferry.run(planned(model, x, policies=["best"], budget=keep * 8 // 10))
+        offload = ferry.execute(planned(model, x, policies=["best"], budget=keep * 8 // 10))
         with self.assertRaises(ferry.PlanMismatch):  # another model
             step(nn.Sequential(*list(model)[:9]), x, offload)
             step(model, x, offload)
@@ -144,7 +144,7 @@ class Planning(unittest.TestCase):
                 segments = [each["recompute"] for each in json.loads(plan.text).get("segments", [])]
                 before = ferry.checkpoint_statistics().recomputes
                 for _ in range(2):
-                    self.assertTrue(same(want, step(model, x, ferry.run(plan))))
+                    self.assertTrue(same(want, step(model, x, ferry.execute(plan))))
                 runs = ferry.checkpoint_statistics().recomputes - before
                 self.assertEqual(2 * sum(segments), runs)
                 recomputed.add(sum(segments))
@@ -159,7 +159,7 @@ class Planning(unittest.TestCase):
     def test_one_for_a_gpu_is_refused_on_a_cpu(self):
         model, x = attention()
         with self.assertRaisesRegex(ferry.PlanMismatch, "saved tensor"):
-            step(model, x, ferry.run(planned(model, x, device="cuda")))
+            step(model, x, ferry.execute(planned(model, x, device="cuda")))
 
     def test_the_model_and_the_random_numbers_stay_as_they_are(self):
         torch.manual_seed(5)
@@ -208,7 +208,7 @@ class Planning(unittest.TestCase):
         path = self.folder() / "mine.plan"
         plan.save(path)
         for each in (path, str(path), pickle.loads(pickle.dumps(plan))):
-            offload = ferry.run(each)
+            offload = ferry.execute(each)
             self.assertTrue(same(want, step(model, x, offload)))
             self.assertEqual(len(self.moved(plan)), offload.statistics().offloaded_count)
 
@@ -267,12 +267,23 @@ class Refused(unittest.TestCase):
         self.assertEqual(least.row["device_reserved_bytes"],
                          min(row["device_reserved_bytes"] for row in least.rows))
         want = step(self.model, self.x, ferry.no_offload())
-        self.assertTrue(same(want, step(self.model, self.x, ferry.run(least))))
+        self.assertTrue(same(want, step(self.model, self.x, ferry.execute(least))))
 
     def test_a_step_that_cannot_be_captured(self):
         from torch_ferry.capture import CaptureError
         with self.assertRaisesRegex(CaptureError, "expected the loss function to return"):
             ferry.plan(self.model, self.x, lambda output: output, card="a100")
+
+    def test_a_value_that_is_not_known_can_be_assumed(self):
+        def loss(output):
+            weight = output.sum().item()
+            return output.pow(2).mean() * (1 + weight * 0)
+
+        model, x = mlp()
+        with self.assertRaisesRegex(capture.CaptureError, r'or with assume=\["zeros"\] if'):
+            ferry.plan(model, x, loss, card="rtx4090", policies="keep")
+        plan = ferry.plan(model, x, loss, card="rtx4090", policies="keep", assume=["zeros"])
+        self.assertTrue(plan.row["fits"])
 
     def test_checkpoints_of_pytorchs_are_refused(self):
         from torch.utils.checkpoint import checkpoint

@@ -31,26 +31,26 @@ class Plans(unittest.TestCase):
 
     def test_it_is_executed_and_says_so_in_the_log(self):
         want = step(self.model, self.x, contextlib.nullcontext())
-        offload = ferry.run(self.plan, log=True)
+        offload = ferry.execute(self.plan, decisions=True)
         for _ in range(3):
             self.assertTrue(same(want, step(self.model, self.x, offload)))
         self.assertGreater(offload.statistics().offloaded_count, 0)
-        self.assertIn('"moves":[', offload.take_log())
+        self.assertIn('"moves":[', offload.take_decisions())
         self.assertTrue(offload.empty())
 
     def test_another_model_is_refused_by_the_op_that_saves(self):
         other, x = mlp(width=32)
         with self.assertRaisesRegex(ferry.PlanMismatch, "does not match the plan at saved tensor"):
-            step(other, x, ferry.run(self.plan))
+            step(other, x, ferry.execute(self.plan))
 
     def test_a_forward_that_saved_too_little_is_refused_as_it_ends(self):
-        offload = ferry.run(self.plan)
+        offload = ferry.execute(self.plan)
         with self.assertRaisesRegex(ferry.PlanMismatch, "the last forward saved"), offload:
             self.model[:3](self.x)
         step(self.model, self.x, offload)
 
     def test_one_that_an_exception_left_is_not(self):
-        offload = ferry.run(self.plan)
+        offload = ferry.execute(self.plan)
         with self.assertRaises(KeyError), offload:
             self.model[:3](self.x)
             raise KeyError
@@ -75,7 +75,7 @@ class Plans(unittest.TestCase):
         subprocess.run([PROGRAM, "plan", program, "--card", "rtx4090", "--policy", "offload",
                         "-o", plan], capture_output=True, check=True)
         want = step(model, x, contextlib.nullcontext())
-        offload = ferry.run(plan)
+        offload = ferry.execute(plan)
         self.assertTrue(same(want, step(model, x, offload)))
         self.assertGreater(offload.statistics().offloaded_count, 0)
 
@@ -83,7 +83,7 @@ class Plans(unittest.TestCase):
         path = pathlib.Path(self.folder.name, "wrong.json")
         path.write_text('{"ferry": "plan",\n "schema": 7}\n')
         with self.assertRaisesRegex(ValueError, "wrong.json:2"):
-            ferry.run(path)
+            ferry.execute(path)
 
 
 if __name__ == "__main__":

@@ -69,10 +69,10 @@ class Callback(unittest.TestCase):
                 self.assertTrue(callback.offload.empty())
 
     def test_each_forward_that_trains_is_a_run_and_no_other(self):
-        callback = OffloadCallback(log=True)
+        callback = OffloadCallback(decisions=True)
         self.trainer([callback], eval_strategy="steps", eval_steps=1).train()
         runs = {line.split('"run":')[1].split(",")[0]
-                for line in callback.offload.take_log().splitlines() if '"run":' in line}
+                for line in callback.offload.take_decisions().splitlines() if '"run":' in line}
         self.assertEqual({str(run) for run in range(1, 7)}, runs)
 
     def test_a_train_that_raised_leaves_a_callback_that_serves_the_next(self):

@@ -1,4 +1,5 @@
-"""The examples of docs/which-one.md run, and the ways that they are of give the same gradients."""
+"""The examples of docs/guides/which-one.md and python.md run, and all give the same gradients; so
+does the loss in slices of does-not-fit.md."""
 
 import contextlib
 import io
@@ -11,14 +12,19 @@ from native.support import ferry, torch
 from native.test_planning import planning
 from torch import nn
 
-PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/which-one.md"
+GUIDES = pathlib.Path(__file__).resolve().parents[3] / "docs/guides"
+
+
+def examples(page):
+    text = (GUIDES / page).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
 
 
 @unittest.skipUnless(planning._PROGRAM.exists(), "the program ferry was not built")
-class Page(unittest.TestCase):
-    def test_its_examples_run_and_are_the_same_training(self):
-        blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
-        self.assertEqual(5, len(blocks))
+class Pages(unittest.TestCase):
+    def test_examples_run_and_are_the_same_training(self):
+        chosen, python = examples("which-one.md"), examples("python.md")
+        self.assertEqual((4, 3), (len(chosen), len(python)))
         torch.manual_seed(1)
         layers = [nn.Sequential(nn.Linear(64, 64), nn.GELU()) for _ in range(4)]
         model, x = nn.Sequential(*layers), torch.randn(64, 64)
@@ -28,16 +34,19 @@ class Page(unittest.TestCase):
         want = [each.grad.clone() for each in model.parameters()]
         with contextlib.redirect_stdout(io.StringIO()) as said, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for number, block in enumerate(blocks[:4]):
+            exec(compile(python[0], "the import", "exec"), names)
+            for number, block in enumerate(chosen + python[1:]):
                 model.zero_grad()
                 exec(compile(block, f"example {number}", "exec"), names)
                 for grad, parameter in zip(want, model.parameters()):
                     self.assertTrue(torch.equal(grad, parameter.grad), block)
-        self.sliced(blocks[4])
         self.assertIn("copied to the host", said.getvalue())
         self.assertIn("planned: ", said.getvalue())
 
-    def sliced(self, block):
+
+class LossInSlices(unittest.TestCase):
+    def test_it_is_the_loss(self):
+        block, = examples("does-not-fit.md")
         names = {"torch": torch, "ferry": ferry}
         exec(compile(block, "sliced", "exec"), names)
         hidden, head = torch.randn(4, 9, 16, requires_grad=True), nn.Linear(16, 50)

@@ -301,13 +301,13 @@ TEST_F(OffloadTest, OptionsWithoutSenseAreRefused) {
 // --- The log and the trace
 
 TEST_F(OffloadTest, TheLogTellsWhatWasDecided) {
-  Offload offload(eager().log(true));
+  Offload offload(eager().decisions(true));
   offload.exempt(net);
   {
     const OffloadGuard guard(offload);
     net.loss(input()).backward();
   }
-  const auto decisions = offload.take_log().decisions;
+  const auto decisions = offload.take_decisions();
   const auto count = [&](DecisionKind kind) {
     return std::count_if(decisions.begin(), decisions.end(),
                          [&](const Decision& decision) { return decision.kind == kind; });
@@ -315,7 +315,7 @@ TEST_F(OffloadTest, TheLogTellsWhatWasDecided) {
   EXPECT_EQ(count(DecisionKind::kPack), offload.statistics().offloaded_count);
   EXPECT_EQ(count(DecisionKind::kReturn), offload.statistics().offloaded_count);
   EXPECT_GT(count(DecisionKind::kUnpack), 0);
-  EXPECT_TRUE(offload.take_log().decisions.empty());
+  EXPECT_TRUE(offload.take_decisions().empty());
 }
 
 TEST_F(OffloadTest, TheTraceShowsOpsAndCopies) {

@@ -106,7 +106,7 @@ TEST_F(SegmentsTest, ThePlanSaysWhichCallsRecomputeAndWhatTheyKeep) {
 
 // In the order of backward; segments have the numbers of those that recompute.
 TEST_F(SegmentsTest, RecomputesAreLoggedWithTheirRun) {
-  Offload offload(plan_, OffloadOptions().log(true));
+  Offload offload(plan_, OffloadOptions().decisions(true));
   for (int step = 0; step < 2; ++step) {
     const OffloadGuard guard(offload);
     loss(true).backward();
@@ -121,7 +121,7 @@ TEST_F(SegmentsTest, RecomputesAreLoggedWithTheirRun) {
   const auto of = [](std::uint64_t run, std::uint64_t segment) {
     return Decision{DecisionKind::kRecompute, run, segment, 0};
   };
-  const std::vector<Decision> decisions = offload.take_log().decisions;
+  const std::vector<Decision> decisions = offload.take_decisions();
   EXPECT_EQ(recomputes(decisions), (std::vector<Decision>{of(1, 1), of(1, 0), of(2, 1), of(2, 0),
                                                           of(3, 1), of(3, 0), of(4, 1), of(4, 0)}));
   // Runs are the offloader's.
@@ -130,25 +130,25 @@ TEST_F(SegmentsTest, RecomputesAreLoggedWithTheirRun) {
     if (decision.kind == DecisionKind::kPack) last = decision.run;
   }
   EXPECT_EQ(last, 4u);
-  EXPECT_TRUE(offload.take_log().decisions.empty());
+  EXPECT_TRUE(offload.take_decisions().empty());
 }
 
 TEST_F(SegmentsTest, WithoutAPlanEveryCallRecomputesAndIsLogged) {
-  Offload offload(OffloadOptions().min_bytes(0).log(true));
+  Offload offload(OffloadOptions().min_bytes(0).decisions(true));
   {
     const OffloadGuard guard(offload);
     loss(true).backward();
   }
   EXPECT_EQ(calls_, (std::vector<int>{2, 2, 2}));
-  EXPECT_EQ(recomputes(offload.take_log().decisions).size(), 3u);
+  EXPECT_EQ(recomputes(offload.take_decisions()).size(), 3u);
   EXPECT_EQ(offload.statistics().packs, 3);
 }
 
 TEST_F(SegmentsTest, OutsideAGuardThereIsNoPlan) {
-  Offload offload(plan_, OffloadOptions().log(true));
+  Offload offload(plan_, OffloadOptions().decisions(true));
   loss(true).backward();
   EXPECT_EQ(calls_, (std::vector<int>{2, 2, 2}));
-  EXPECT_TRUE(offload.take_log().decisions.empty());
+  EXPECT_TRUE(offload.take_decisions().empty());
 }
 
 TEST_F(SegmentsTest, CallsBeyondThePlanJustRun) {

@@ -143,7 +143,7 @@ TEST_P(FlatCheckpointedTest, BothWorldsDecideTheSameWhereAllAreRecomputed) {
   for (const bool moves : {true, false}) {
     if (!moves) options.offload = {false};
     Offload offload(moves ? real_options(options)
-                          : OffloadOptions().min_bytes(std::int64_t{1} << 40).log(true));
+                          : OffloadOptions().min_bytes(std::int64_t{1} << 40).decisions(true));
     const auto real = run_real(step_, offload);
     EXPECT_GT(
         std::count_if(real.begin(), real.end(),
@@ -232,7 +232,7 @@ TEST_P(CheckpointedTest, BothWorldsDecideTheSameUnderAnyMix) {
     const CoreOptions options = any_options(draw);
     const Plan plan = plan_of(found, any_mix(found, options.min_bytes, draw), options);
     const CheckpointStatistics before = checkpoint_statistics();
-    const auto real = run_real(step_, Offload(plan, OffloadOptions().log(true)));
+    const auto real = run_real(step_, Offload(plan, OffloadOptions().decisions(true)));
     const Simulated simulated =
         run_simulated(program_, planned_options(plan), {}, planned_segments(plan));
     EXPECT_EQ(difference(real, simulated), "") << "seed " << seed;

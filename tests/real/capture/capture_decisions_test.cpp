@@ -78,7 +78,7 @@ TEST_P(SameDecisionsTest, UnderAPlan) {
   const Step step = GetParam().make();
   const Program program = capture_of(step);
   const Plan plan = every_other_group(program);
-  const auto real = run_real(step, Offload(plan, OffloadOptions().log(true)));
+  const auto real = run_real(step, Offload(plan, OffloadOptions().decisions(true)));
   EXPECT_EQ(difference(real, run_simulated(program, to_options(plan).value())), "");
 }
 

@@ -35,7 +35,7 @@ TEST(RealReplayTest, ARunOfThreeStepsIsReplayedFromItsFiles) {
     const OffloadGuard guard(offload);
     step.run();
   }
-  log.decisions = offload.take_log().decisions;
+  log.decisions = offload.take_decisions();
 
   const auto replay = [&] {
     write_decision_log(folder / "run.jsonl", log);

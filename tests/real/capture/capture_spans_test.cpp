@@ -75,7 +75,7 @@ TEST_P(SameSpansTest, UnderDrawnPlans) {
     const Plan plan = every_other_group(program, spans);
     const auto simulated = run_simulated(program, to_options(plan).value(), {}, nullptr, spans);
     const ReplayStatistics before = replay_statistics();
-    const auto real = run_real(step, Offload(plan, OffloadOptions().log(true)));
+    const auto real = run_real(step, Offload(plan, OffloadOptions().decisions(true)));
     const ReplayStatistics counts = since(before);
     EXPECT_EQ(difference(real, simulated), "") << round;
     EXPECT_EQ(text(counts), text(simulated.result.replays)) << round;

@@ -46,7 +46,7 @@ inline OffloadOptions real_options(const CoreOptions& core) {
       .hold(core.hold_bytes)
       .copy_streams(core.copy_streams)
       .reload_pool(core.reload_pool)
-      .log(true);
+      .decisions(true);
 }
 
 inline std::vector<Decision> run_real(const Step& step, Offload offload) {
@@ -58,7 +58,7 @@ inline std::vector<Decision> run_real(const Step& step, Offload offload) {
     step.run();
   }
   EXPECT_TRUE(offload.empty());
-  return offload.take_log().decisions;
+  return offload.take_decisions();
 }
 
 inline std::vector<Decision> run_real(const Step& step, const CoreOptions& core) {

@@ -25,7 +25,7 @@
 #include "shared/adaptors/bent.h"
 #include "shared/offload/offloader.h"
 #include "shared/seam/hooks.h"
-#include "sim/check/trace_check.h"
+#include "sim/check/log_check.h"
 #include "tests/real/gpu/hostile.h"
 #include "tests/real/gpu/odd_step.h"
 #include "tests/real/gpu/trained.h"
@@ -134,7 +134,7 @@ std::optional<Verdict> judge(std::optional<Mutation> mutation, const CoreOptions
   }
   std::ifstream in(file);
   LineSource lines(in, file.string());
-  const check::TraceReport report = check::check_trace(lines);
+  const check::LogReport report = check::check_log(lines);
   std::filesystem::remove(file);
   if (report.violations.empty()) return std::nullopt;
   return Verdict{"log", report.violations.front().message};

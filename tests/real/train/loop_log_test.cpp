@@ -181,7 +181,7 @@ TEST_F(StreamLogTest, EveryPlanIsClean) {
   const std::string program = folder_.path("program"), plan = folder_.path("plan");
   for (const std::string& model : {gpt(), resnet()}) {
     ASSERT_EQ(test::ferry_train(model + "--capture " + program).code, kOk);
-    for (const std::string policy : {"offload", "prefetch", "budget", "checkpoint",
+    for (const std::string policy : {"offload", "prefetch", "offload-some", "checkpoint",
                                      "checkpoint-nth", "checkpoint-offload", "mixed"}) {
       const Result planned = test::run(
           {FERRY_PROGRAM, "plan", program, "--card", "rtx4090", "--policy", policy, "-o", plan});

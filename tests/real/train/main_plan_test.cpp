@@ -31,7 +31,7 @@ TEST_F(ProgramTest, APlanFromItsOwnCaptureIsExecutedAndReplayed) {
       {FERRY_PROGRAM, "plan", program, "--card", "rtx4090", "--policy", "offload", "-o", plan});
   ASSERT_EQ(planned.code, kOk) << planned.err;
   const std::vector<std::string> keep = losses(test::ferry_train(gpt() + "--steps 3 --json"));
-  const std::string budget = "--policy budget --plan " + plan + " --decisions " + log;
+  const std::string budget = "--policy offload-some --plan " + plan + " --decisions " + log;
   const Result trained = test::ferry_train(gpt() + "--steps 3 --json " + budget);
   EXPECT_EQ(losses(trained), keep);
   EXPECT_GT(lines(trained.out)[2]["moved_bytes"], 1000);
@@ -39,7 +39,8 @@ TEST_F(ProgramTest, APlanFromItsOwnCaptureIsExecutedAndReplayed) {
   EXPECT_EQ(replayed.code, kOk) << replayed.out;
   EXPECT_TRUE(replayed.out.starts_with("the same: 3 runs of ")) << replayed.out;
   // Another model than the plan's.
-  const Result other = test::ferry_train(resnet() + "--steps 1 --policy budget --plan " + plan);
+  const Result other =
+      test::ferry_train(resnet() + "--steps 1 --policy offload-some --plan " + plan);
   EXPECT_EQ(other.code, kUsage);
   EXPECT_NE(other.err.find("does not match the plan at saved tensor "), std::string::npos);
 }
@@ -92,7 +93,7 @@ TEST_F(PipelinesPlanTest, EachKindOfPlanIsRefusedWhereTheOtherIsExpected) {
   };
   plan("1f1b", "offload");
   expect_refused(train_by_plan(3), ": the plan is for 2 stages, and --stages says 3");
-  expect_refused(train("--policy budget --plan " + plan_),
+  expect_refused(train("--policy offload-some --plan " + plan_),
                  ":1: expected a plan: {\"ferry\":\"plan\",\"schema\":1,…}; this is a pipeline's");
   ASSERT_EQ(test::run({FERRY_PROGRAM, "plan", program_, "--card", "rtx4090", "--policy", "offload",
                        "-o", plan_})
@@ -152,7 +153,7 @@ TEST_F(RecomputingPlanTest, IsExecutedAndReplayed) {
   for (const auto& [policy, budget, moved, train] :
        {std::tuple("mixed", "8MiB", 0, "mixed"),
         std::tuple("checkpoint-offload", "8MiB", 1, "mixed"),
-        std::tuple("checkpoint-nth", "10MiB", 0, "budget")}) {
+        std::tuple("checkpoint-nth", "10MiB", 0, "offload-some")}) {
     plan(policy, budget);
     const Result trained = test::ferry_train(planned(4, train) + "--decisions " + log_);
     EXPECT_EQ(losses(trained), keep) << policy;
@@ -179,7 +180,7 @@ TEST_F(RecomputingPlanTest, SpansOfOperatorsAreExecutedAndReplayed) {
   const std::string made = read_file(plan_);
   EXPECT_NE(made.find("\"spans\""), std::string::npos);
   EXPECT_EQ(made.find("\"segments\""), std::string::npos);
-  for (const char* const policy : {"budget", "mixed"}) {
+  for (const char* const policy : {"offload-some", "mixed"}) {
     const Result trained = test::ferry_train(planned(4, policy) + "--decisions " + log_);
     EXPECT_EQ(losses(trained), losses(kept));
     EXPECT_LT(peak(trained), peak(kept) * 7 / 10);
@@ -224,7 +225,7 @@ TEST_F(RecomputingPlanTest, OfAnotherModelIsRefusedWithWhatDiffers) {
                    "the model does not match the plan at saved tensor ");
   }
   // What reaches the offloader is the same; the blocks save fewer.
-  std::string without = planned(4, "budget");
+  std::string without = planned(4, "offload-some");
   without.replace(without.find("--dropout 0.1"), 13, "--dropout 0");
   expect_refused(without, kUsage, "ferry::checkpoint: the segment saved ");
 }

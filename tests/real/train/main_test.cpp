@@ -173,7 +173,7 @@ TEST_F(ProgramTest, WrongUsageIsTwo) {
 
 TEST_F(ProgramTest, OptionsThatContradictEachOtherAreTwo) {
   expect_refused("gpt --disk /tmp", kUsage,
-                 "--disk: expected with --policy offload, budget or mixed");
+                 "--disk: expected with --policy offload, offload-some or mixed");
   expect_refused("gpt --policy offload --disk-limit 1GiB", kUsage,
                  "--disk-limit is called --disk-bytes-max now");
   expect_refused("gpt --policy offload --disk-bytes-max 1GiB", kUsage,
@@ -183,10 +183,10 @@ TEST_F(ProgramTest, OptionsThatContradictEachOtherAreTwo) {
   expect_refused("gpt --decisions /tmp/log", kUsage, "--decisions: expected with --policy");
   expect_refused("gpt --save-every 2", kUsage, "--save-every: expected with --save");
   expect_refused("gpt --policy offload --plan x", kUsage,
-                 "--plan: expected with --policy budget or mixed");
+                 "--plan: expected with --policy offload-some or mixed");
   expect_refused("gpt --policy checkpoint --window 1MiB", kUsage,
                  "--window: expected with --policy offload, or mixed without a plan");
-  expect_refused("gpt --policy budget", kUsage, "--capture");
+  expect_refused("gpt --policy offload-some", kUsage, "--capture");
 }
 
 TEST_F(ProgramTest, BadFilesAreTwo) {
@@ -194,7 +194,8 @@ TEST_F(ProgramTest, BadFilesAreTwo) {
   expect_refused(gpt() + "--resume " + folder_.path("foreign"), kUsage,
                  "expected a training's state");
   expect_refused(gpt() + "--resume " + folder_.path("nowhere"), kUsage, "nowhere");
-  expect_refused(gpt() + "--policy budget --plan " + folder_.path("foreign"), kUsage, "foreign");
+  expect_refused(gpt() + "--policy offload-some --plan " + folder_.path("foreign"), kUsage,
+                 "foreign");
   expect_refused("gpt --data " + folder_.path("nowhere"), kUsage, "expected a folder of text");
   std::filesystem::create_directory(folder_.path("empty"));
   expect_refused("gpt --data " + folder_.path("empty"), kUsage, "expected at least");

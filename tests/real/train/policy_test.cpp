@@ -142,7 +142,7 @@ TEST_F(PoliciesTest, SegmentsAreThePolicys) {
   write_plan(folder_.path("blocks.plan"), plan);
   plan.spans = {{.first = 1, .last = 2}};
   write_plan(folder_.path("spans.plan"), plan);
-  for (const std::string policy : {"mixed", "budget"}) {
+  for (const std::string policy : {"mixed", "offload-some"}) {
     const std::string planned = "--policy " + policy + " --plan ";
     EXPECT_EQ(segments(planned + folder_.path("blocks.plan")), Segments::kAll);
     EXPECT_EQ(segments(planned + folder_.path("spans.plan")), Segments::kPlain);
@@ -151,9 +151,9 @@ TEST_F(PoliciesTest, SegmentsAreThePolicys) {
 
 // The whole message, as it stands on the terminal after "ferry: ".
 TEST_F(PoliciesTest, OptionsThatContradictThePolicyAreRefused) {
-  const char* const moving = ": expected with --policy offload, budget or mixed";
+  const char* const moving = ": expected with --policy offload, offload-some or mixed";
   const char* const freely = ": expected with --policy offload, or mixed without a plan";
-  const char* const planned = ": expected with --policy budget or mixed, or --stages N";
+  const char* const planned = ": expected with --policy offload-some or mixed, or --stages N";
   const struct {
     const char* arguments;
     std::string message;
@@ -169,7 +169,7 @@ TEST_F(PoliciesTest, OptionsThatContradictThePolicyAreRefused) {
       {"--policy offload --plan a", std::string("--plan") + planned},
       {"--plan a", std::string("--plan") + planned},
       {"--policy mixed --plan a --window 1MiB", std::string("--window") + freely},
-      {"--policy budget --plan a --prefetch 1MiB", std::string("--prefetch") + freely},
+      {"--policy offload-some --plan a --prefetch 1MiB", std::string("--prefetch") + freely},
       {"--policy mixed --plan a --min-bytes 1KiB", std::string("--min-bytes") + freely},
   };
   for (const auto& [arguments, message] : cases) {

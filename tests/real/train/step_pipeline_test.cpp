@@ -183,7 +183,7 @@ TEST_F(PipelineTest, APlanThatIsForAnotherTrainingIsRefused) {
   plan.program = "llama";
   EXPECT_EQ(refused("--microbatches 4 --stages 2"),
             file +
-                ": the plan is for a program called 'llama': expected one of a capture of "
+                ": the plan is for a program called 'llama': expected a plan for a capture of "
                 "`ferry train gpt`");
   plan.program = "gpt";
   plan.options = {{"luck", 1}};
@@ -243,9 +243,9 @@ TEST_F(PipelineTest, WhatMakesNoSense) {
       "on 2 devices");
   EXPECT_NE(refused("--stages 2 --dropout 0.1").find("in no order"), std::string::npos);
   EXPECT_EQ(refused("--stages 2 --capture out.jsonl"),
-            "--capture: expected with no --stages: it is one thread's");
+            "--capture: expected with no --stages: it supports one thread only");
   EXPECT_EQ(refused("--stages 2 --policy offload --trace out.json"),
-            "--trace: expected with no --stages: it is one thread's");
+            "--trace: expected with no --stages: it supports one thread only");
   EXPECT_NE(refused("--microbatches 2 --capture out.jsonl").find("--microbatches 1"),
             std::string::npos);
   EXPECT_EQ(test::ferry_train("resnet --stages 2").code, 2) << "a ResNet has none";

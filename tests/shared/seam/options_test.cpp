@@ -53,7 +53,7 @@ TEST(Options, TheLeastValuesAreSound) {
   EXPECT_EQ(complaint(least), "");
 }
 
-// As docs/training.md says: no bound in packs, and 512 MiB each way.
+// As docs/guides/training-in-cpp.md says: no bound in packs, and 512 MiB each way.
 TEST(Options, FerrysOwnDefaultsAreItsDocumentedBounds) {
   constexpr std::int64_t kHalfGiB = 536'870'912;
   const CoreOptions own;

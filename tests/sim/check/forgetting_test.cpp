@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/check/trace_lines.h"
+#include "tests/sim/check/log_lines.h"
 
 namespace ferry::check {
 namespace {
@@ -13,12 +13,12 @@ namespace {
 using test::declare;
 using test::line_of;
 
-TraceReport judge(const std::vector<std::string>& log, const TraceOptions& options = {}) {
+LogReport judge(const std::vector<std::string>& log, const TraceOptions& options = {}) {
   std::string text;
   for (const std::string& each : log) text += line_of(each) + "\n";
   std::istringstream in(text);
   LineSource lines(in, "log");
-  return check_trace(lines, options);
+  return check_log(lines, options);
 }
 
 // Work on stream "main", for which the host waits, with a new buffer on each line.
@@ -36,7 +36,7 @@ TEST(ForgettingTest, AReuseFarAwayIsFound) {
     if (waits) log.emplace_back("sync side");
     append_work(log, 20'000);
     log.insert(log.end(), {"alloc main X", "W main X"});
-    const TraceReport report = judge(log);
+    const LogReport report = judge(log);
     ASSERT_EQ(report.violations.size(), waits ? 0u : 1u);
     if (waits) continue;
     EXPECT_EQ(report.violations[0].kind, HazardKind::kReuse);
@@ -49,7 +49,7 @@ TEST(ForgettingTest, WhatEveryThreadHasWaitedForIsForgotten) {
   std::vector<std::string> log;
   append_work(log, 20'000);
   log.emplace_back("sync main");
-  const TraceReport report = judge(log);
+  const LogReport report = judge(log);
   EXPECT_EQ(report.remembered, 0u);
   EXPECT_TRUE(report.pins.empty());
   EXPECT_EQ(report.scope.buffers.count, 20'000u);
@@ -61,7 +61,7 @@ TEST(ForgettingTest, AThreadThatNeverWaitsIsNamedWithWhatItCosts) {
   std::vector<std::string> log = {"@idle HR z", "sync main"};
   append_work(log, 20'000);
   log.emplace_back("sync main");
-  const TraceReport report = judge(log);
+  const LogReport report = judge(log);
   EXPECT_TRUE(report.violations.empty());
   EXPECT_EQ(report.remembered, 20'001u);  // with its own
   ASSERT_EQ(report.pins.size(), 2u);
@@ -73,7 +73,7 @@ TEST(ForgettingTest, AThreadThatNeverWaitsIsNamedWithWhatItCosts) {
   EXPECT_EQ(report.pins[1].accesses, 1u);
   // And it does look.
   log.emplace_back("@idle HR v17");
-  const TraceReport looks = judge(log);
+  const LogReport looks = judge(log);
   ASSERT_EQ(looks.violations.size(), 1u);
   EXPECT_EQ(looks.violations[0].buffer, "v17");
 }
@@ -91,7 +91,7 @@ TEST(ForgettingTest, ReportsOutliveTheNamesOfTheirStreams) {
     log.push_back("destroy " + stream);
   };
   for (int i = 0; i < 3000; ++i) step(i);
-  const TraceReport report = judge(log, {.many = 500});
+  const LogReport report = judge(log, {.many = 500});
   ASSERT_EQ(report.violations.size(), 3u);  // one each: they are different streams
   for (std::size_t i = 0; i < 3; ++i) {
     const std::string number = std::to_string(i * 1000 + 500);
@@ -116,7 +116,7 @@ TEST(ForgettingTest, WhichBufferIsToldDoesNotDependOnWhatWasForgotten) {
       R"({"op":"kernel","stream":"a","reads":[],"writes":["y","x"],"name":"k"})";
   const std::string reads = R"({"op":"kernel","stream":"b","reads":["x","y"],"writes":[]})";
   for (const std::size_t many : {std::size_t{0}, std::size_t{4096}}) {
-    const TraceReport report =
+    const LogReport report =
         judge({"W a x", "sync a", "W a z", "sync a", both, reads}, {.many = many});
     ASSERT_EQ(report.violations.size(), 1u);
     EXPECT_EQ(report.violations[0].buffer, "x");
@@ -132,13 +132,13 @@ TEST(ForgettingTest, MistakesBeyondTenThousandAreCounted) {
     log.push_back(R"({"op":"kernel","stream":"b","reads":["x)" + number +
                   R"("],"writes":[],"name":"r)" + number + "\"}");
   }
-  const TraceReport report = judge(log);
+  const LogReport report = judge(log);
   EXPECT_EQ(report.violations.size(), 10'000u);
   EXPECT_EQ(report.left_out, 50u);
 }
 
 TEST(ForgettingTest, ScopeSaysWhatWasJudged) {
-  const TraceReport report = judge({"", "W a x", "@t HR y", "sync a", "R a x", "R b A"});
+  const LogReport report = judge({"", "W a x", "@t HR y", "sync a", "R a x", "R b A"});
   EXPECT_EQ(report.scope.operations, 5u);
   EXPECT_EQ(report.scope.accesses, 4u);
   EXPECT_EQ(report.scope.streams.count, 2u);

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/sim/check/trace_lines.h"
+#include "tests/sim/check/log_lines.h"
 
 namespace ferry::check {
 namespace {
@@ -135,7 +135,7 @@ void check(const std::vector<Draw>& draws) {
     std::istringstream in(text);
     LineSource lines(in, "log");
     Verdicts found;
-    for (const TraceViolation& v : check_trace(lines, {.many = many}).violations) {
+    for (const LogViolation& v : check_log(lines, {.many = many}).violations) {
       found.emplace(name(v.kind), v.previous_line, v.line);
     }
     if (found != oracle.verdicts) RC_LOG() << text;

@@ -30,10 +30,10 @@ TEST(ReportJsonTest, ANameWithoutAPlaceIsWhole) {
   }
 }
 
-TraceReport judged(const std::string& log) {
+LogReport judged(const std::string& log) {
   std::istringstream in(log);
   LineSource lines(in, "run.jsonl");
-  return check_trace(lines);
+  return check_log(lines);
 }
 
 const std::string kRace =

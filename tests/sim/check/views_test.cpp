@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/check/trace_lines.h"
+#include "tests/sim/check/log_lines.h"
 
 namespace ferry::check {
 namespace {
@@ -20,7 +20,7 @@ std::string copied(const std::string& keys) {
 
 // "2<3": the view of line 2, for the work of line 3. "| N" where N views were unjudged in all.
 std::string unjudged(const Lines& lines) {
-  const TraceReport report = test::report_of(lines);
+  const LogReport report = test::report_of(lines);
   std::string text;
   for (const TraceUnjudged& each : report.unjudged) {
     text += (text.empty() ? "" : " ") + std::to_string(each.view_line) + "<" +
@@ -79,7 +79,7 @@ TEST(Views, PlacesOfTheProgramAreCountedOnce) {
     lines.insert(lines.end(), {R"({"op":"host_view","buffer":"x","where":"a.py:1"})", "W s x",
                                R"({"op":"host_view_end","buffer":"x"})", "sync s"});
   }
-  const TraceReport report = test::report_of(lines);
+  const LogReport report = test::report_of(lines);
   ASSERT_EQ(report.unjudged.size(), 1u);
   EXPECT_EQ(report.unjudged[0].count, 5u);
   EXPECT_EQ(report.views, 5u);

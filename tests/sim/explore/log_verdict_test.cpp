@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "formats/text_file.h"
-#include "sim/check/trace_check.h"
+#include "sim/check/log_check.h"
 #include "sim/explore/explorer.h"
 
 namespace ferry::explore {
@@ -60,7 +60,7 @@ std::string json(const std::string& op, const std::string& stream) {
 std::string mended(const HazardFile& hazard) {
   std::istringstream in("\n" + hazard.log);
   LineSource lines(in, "log");
-  const check::TraceViolation first = check::check_trace(lines).violations.front();
+  const check::LogViolation first = check::check_log(lines).violations.front();
   const std::string wait = first.by_host ? R"({"op":"event_sync","event":"mended"})"
                                            "\n"
                                          : json("wait", first.stream);

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "formats/line_source.h"
-#include "sim/check/trace_check.h"
+#include "sim/check/log_check.h"
 #include "sim/run/simulation.h"
 #include "tests/sim/support/tiny.h"
 
@@ -24,8 +24,8 @@ class StreamLogTest : public ::testing::Test {
  protected:
   ~StreamLogTest() override { fs::remove(log_); }
 
-  check::TraceReport check(SimulationOptions options) {
-    TraceFile file(log_);
+  check::LogReport check(SimulationOptions options) {
+    StreamLogFile file(log_);
     StreamLog log(file);
     options.check = false;
     options.consumers = {&log};
@@ -33,7 +33,7 @@ class StreamLogTest : public ::testing::Test {
     file.commit();
     std::ifstream in(log_);
     LineSource lines(in, "log");
-    return check::check_trace(lines);
+    return check::check_log(lines);
   }
 
   // Everything moves, and blocks are wanted again at once.
@@ -59,9 +59,9 @@ class StreamLogTest : public ::testing::Test {
 
 TEST_F(StreamLogTest, AStepIsClean) {
   for (const SimulationOptions& options : {SimulationOptions(), moving(), published()}) {
-    const check::TraceReport report = check(options);
+    const check::LogReport report = check(options);
     EXPECT_GT(report.lines, 50u);
-    for (const check::TraceViolation& each : report.violations) ADD_FAILURE() << each.message;
+    for (const check::LogViolation& each : report.violations) ADD_FAILURE() << each.message;
   }
 }
 

@@ -21,11 +21,11 @@ TEST(AskedNodes, AreKnownByTheirShapesAndStreams) {
   const AskedNode computes{0, true, 0, 1, 0, 1}, arrives{0, false, 0, 1, 0, 1};
   EXPECT_EQ(difference(nodes.counts(), {{computes, 2}, {arrives, 1}}), "");
   EXPECT_EQ(difference(nodes.counts(), {{computes, 1}, {arrives, 1}}),
-            "2 nodes from 0 tensors and 1 phonies to 0 tensors and 1 phonies on device 0's stream "
-            "that computes, not 1");
+            "2 nodes from 0 tensors and 1 phonies to 0 tensors and 1 phonies on device 0's "
+            "compute stream, not 1");
   EXPECT_EQ(difference(nodes.counts(), {{computes, 2}}),
-            "1 nodes from 0 tensors and 1 phonies to 0 tensors and 1 phonies on device 0's streams "
-            "of arrival, not 0");
+            "1 nodes from 0 tensors and 1 phonies to 0 tensors and 1 phonies on device 0's "
+            "arrival streams, not 0");
 }
 
 TEST(AskedNodes, WhereNoGradientCanComeByNoneIsNeeded) {

@@ -60,7 +60,7 @@ TEST_F(LifespansTest, ANodeLateIsTooLate) {
   make(run_, kFirst, 1);
   EXPECT_EQ(run_.complaint(), "");
   run_.node_begins();
-  EXPECT_EQ(run_.complaint(), "what linear made again is not needed");
+  EXPECT_EQ(run_.complaint(), "the recomputed output of linear is no longer needed");
 }
 
 TEST_F(LifespansTest, SoIsTheEndOfTheTask) {
@@ -69,7 +69,7 @@ TEST_F(LifespansTest, SoIsTheEndOfTheTask) {
   run_.node_begins();
   make(run_, kSecond, 2);
   run_.task_ended();
-  EXPECT_EQ(run_.complaint(), "what linear made again is not needed");
+  EXPECT_EQ(run_.complaint(), "the recomputed output of linear is no longer needed");
 }
 
 TEST_F(LifespansTest, WhatForwardMadeOrANodeIsNotAsked) {

@@ -39,7 +39,7 @@ TEST_F(LivesTest, WhatRanAgainGoesWithItsBackward) {
   lives_.task_ended();
   EXPECT_EQ(lives_.complaint(), "") << "the outer task goes on";
   lives_.task_ended();
-  EXPECT_EQ(lives_.complaint(), "what linear made again outlives its backward");
+  EXPECT_EQ(lives_.complaint(), "the recomputed output of linear outlives its backward");
 }
 
 TEST_F(LivesTest, WhatGoesInTimeIsRight) {

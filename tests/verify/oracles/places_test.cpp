@@ -99,7 +99,7 @@ TEST_F(PlacesTest, ARecomputeComesBeforeTheWaitForItsGradients) {
   gradients_arrive();
   again();
   EXPECT_EQ(places_.late(),
-            "`layer0` of micro-batch 2 runs again after its stream waited for gradients");
+            "`layer0` of micro-batch 2 is recomputed after its stream waited for gradients");
 }
 
 // Where nothing has a gradient, no kernel of a backward says that it is over.

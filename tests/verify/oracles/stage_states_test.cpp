@@ -19,11 +19,11 @@ TEST(StageStates, ASecondRunFindsTheStateOfTheFirst) {
   StageState later = kSecond;
   later.random = 4;
   EXPECT_EQ(complaint_of(kFirst, later),
-            "stage 1 runs again micro-batch 2 with other random numbers");
+            "stage 1 recomputes micro-batch 2 with other random numbers");
   EXPECT_EQ(complaint_of(kFirst, later, false), "");
   EXPECT_EQ(complaint_of(kFirst, kSecond, false),
-            "stage 1 runs again micro-batch 2 with old random numbers");
-  EXPECT_EQ(complaint_of(kFirst, kFirst), "stage 1 runs again micro-batch 2 without grad mode");
+            "stage 1 recomputes micro-batch 2 with old random numbers");
+  EXPECT_EQ(complaint_of(kFirst, kFirst), "stage 1 recomputes micro-batch 2 without grad mode");
 }
 
 TEST(StageStates, EachPartIsLookedAt) {
@@ -39,7 +39,7 @@ TEST(StageStates, EachPartIsLookedAt) {
   EXPECT_EQ(complaint_of(state, kSecond), "stage 1 runs micro-batch 2 as if not checkpointed");
   state = kSecond;
   state.recomputing = false;
-  EXPECT_EQ(complaint_of(kFirst, state), "stage 1 runs again micro-batch 2 as if not recomputed");
+  EXPECT_EQ(complaint_of(kFirst, state), "stage 1 recomputes micro-batch 2 as if not recomputed");
 }
 
 }  // namespace

@@ -94,10 +94,10 @@ TEST(Versions, TheErrorSaysWhereAndWhich) {
 TEST(Versions, AnErrorTooManyOrTooFewOrElsewhereIsTold) {
   const sim::ProgramError early{0, "x", false, 1}, late{0, "x", false, 2};
   EXPECT_EQ(misrefused({early}, {early}), "");
-  EXPECT_EQ(misrefused({early}, {}), "it was not refused after 1 other saved tensors: x");
-  EXPECT_EQ(misrefused({}, {late}), "it was refused in vain after 2 other saved tensors: x");
+  EXPECT_EQ(misrefused({early}, {}), "expected an error after 1 other saved tensors: x");
+  EXPECT_EQ(misrefused({}, {late}), "unexpected error after 2 other saved tensors: x");
   EXPECT_EQ(misrefused({early}, {late}),
-            "it was refused after 2 other saved tensors: x, not after 1 other saved tensors: x");
+            "error after 2 other saved tensors: x, expected after 1 other saved tensors: x");
 }
 
 }  // namespace

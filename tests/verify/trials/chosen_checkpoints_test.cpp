@@ -42,7 +42,7 @@ TEST(ChosenCheckpoints, AKeptTensorThatWasWrittenIsRefused) {
   trial.recipe.layers[1].kind = LayerKind::kInPlace;
   EXPECT_EQ(words(try_core(trial)), "");
   EXPECT_EQ(words(try_core(trial, without(Rule::kCheckOutputs))),
-            "error: a kept tensor was written: 0 backwards say so, not 1");
+            "error: a kept tensor was written: 0 backwards raise the error, not 1");
 }
 
 TEST(ChosenCheckpoints, TheEndOfAChainRunsOnce) {

@@ -42,7 +42,7 @@ TEST(Stages, StagesAreCutByCosts) {
   trial.balanced = 2;
   EXPECT_EQ(words(try_pipeline(trial)), "");
   EXPECT_EQ(words(try_pipeline(trial, without(Rule::kBalanceCosts))),
-            "cut: stages begin at layers 1 3, which balances less well than 1 2");
+            "cut: stages begin at layers 1 3, which is balanced worse than 1 2");
 }
 
 // GPipe's forwards all come before its first backward.
@@ -53,7 +53,7 @@ TEST(Stages, AStageGoesBackwardWhenItsScheduleSays) {
   PipelineTrial other = trial;
   other.kind = PipelineKind::kGpipe;
   EXPECT_EQ(words(judge_schedule(trial, run_pipelined(other))),
-            "schedule: layer 0 goes forward with 3 micro-batches before it goes backward, not 2");
+            "schedule: layer 0 runs 3 forwards before its first backward, not 2");
 }
 
 TEST(Stages, EachStageKeepsWhatItsPolicySays) {
@@ -74,7 +74,7 @@ TEST(Stages, DeclarationsThatDoNotFitAreRefused) {
   trial.stray = Stray::kStash;
   EXPECT_EQ(words(try_pipeline(trial)), "");
   EXPECT_EQ(words(try_pipeline(trial, without(Rule::kPopStashed))),
-            "error: declarations of 'of 0' that do not fit were taken");
+            "error: wrong declarations of 'of 0' were accepted");
 }
 
 }  // namespace

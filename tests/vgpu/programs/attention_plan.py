@@ -43,6 +43,6 @@ if sys.argv[1] == "plan":
 else:
     model, x = model.cuda(), x.cuda()
     want = gradients(model, x, ferry.no_offload())
-    offload = ferry.run(sys.argv[2])
+    offload = ferry.execute(sys.argv[2])
     got = gradients(model, x, offload)
     print(all(map(torch.equal, want, got)), offload.statistics().offloaded_count > 4)

@@ -19,7 +19,7 @@ PLAN = {
 with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / "exp.plan"
     path.write_text(json.dumps(PLAN))
-    offload = ferry.run(path)
+    offload = ferry.execute(path)
 x = torch.ones(1024, device="cuda", requires_grad=True)
 for _ in range(2):  # it is said once
     with offload:

@@ -1,7 +1,7 @@
 """Every overload that has a CUDA kernel and no CPU kernel is computed, or refused by its name and
 listed on the page.
 
-    overloads.py PAGE     docs/virtual-gpu.md; run by `ferry run`
+    overloads.py PAGE     docs/reference/virtual-gpu.md; run by `ferry run`
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import unittest
 import torch
 
 PAGE = pathlib.Path(sys.argv[1])
-HEADING = "## Which overloads are refused"
+HEADING = "## Overloads that fail"
 COMPOSED = "c10d::"             # of calls to the process group
 KEPT = {"aten::record_stream", "aten::_fused_sdp_choice"}  # compute nothing
 REFUSED = "the virtual GPU does not compute "
@@ -20,7 +20,7 @@ REFUSED = "the virtual GPU does not compute "
 
 TEXT = PAGE.read_text().split(HEADING)[1]
 LISTED = re.findall(r"[\w.:]+", TEXT.split("```")[1])
-VERSION = re.search(r"With PyTorch (\S+) these are refused:", TEXT)[1]
+VERSION = re.search(r"With PyTorch (\S+):", TEXT)[1]
 of_the_page = unittest.skipUnless(torch.__version__.startswith(VERSION + "."),
                                   f"the page's list is PyTorch {VERSION}'s")
 

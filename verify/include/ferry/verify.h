@@ -1,34 +1,37 @@
-// A scheduler of saved tensors of your own, hunted: random training steps on a simulated GPU, with
-// all that CUDA and PyTorch leave open drawn as well; every oracle watching; what one objects to
-// made small, and told on a screen with a line that replays it. docs/your-scheduler.md is the page.
+// Tests a scheduler of your own. Random training steps run on a simulated GPU, with random answers
+// to all that CUDA and PyTorch leave open, and oracles watch every run. A program to which an
+// oracle objects is shrunk, and reported on one screen with a line that replays it.
+// docs/guides/your-scheduler.md is a guide.
 //
 //   template <ferry::Device D, ferry::Autograd A>
 //   class Mine {
 //    public:
 //     using Tensor = typename D::Tensor;
 //     Mine(D device, A autograd);
-//     // Called as autograd saves a tensor. What it returns gives the tensor back, whenever
-//     // autograd unpacks it, and dies with autograd's node; null: autograd keeps the tensor.
+//     // Called when autograd saves a tensor. The returned object gives the tensor back each time
+//     // autograd unpacks it, and is destroyed with autograd's node. Return null to let autograd
+//     // keep the tensor.
 //     std::unique_ptr<ferry::Saved<Tensor>> pack(const Tensor& tensor);
 //
-//     // As it likes:
-//     void exempt(const Tensor& tensor);  // told of each parameter and buffer, before the step
+//     // Optional members:
+//     void exempt(const Tensor& tensor);  // for each parameter and buffer, before the step
 //     void begin_forward();               // before each forward
 //     void finish();                      // after the step
-//     bool empty() const;                 // true if it holds nothing; asked after finish()
+//     bool empty() const;                 // called after finish(); true if it holds nothing
 //   };
 //
 //   int main(int argc, char** argv) {
 //     return ferry::verify::hunt_main(argc, argv, {ferry::verify::hunted<Mine>("mine")});
 //   }
 //
-// Concepts (shared/seam/device.h, shared/seam/autograd.h) say what a device and autograd can do.
-// The same class runs on Ferry's devices for LibTorch. In place of `pack` it may have
+// The concepts in shared/seam/device.h and shared/seam/autograd.h say what a device and autograd
+// can do. The same class runs on Ferry's devices for LibTorch. Instead of `pack`, a class may have
 // `std::shared_ptr<ferry::Hooks<Tensor>> hooks()`.
 //
-// Threads: a scheduler is made anew for each run, and is used by the run's thread alone. Runs go on
-// on several threads at once. Ownership: it outlives all that it packed. Errors: what it throws
-// ends the call, or the backward, of the program in which it was thrown.
+// * Threads: each run makes its own scheduler and uses it on one thread. Several runs go on at
+//   once.
+// * Ownership: the scheduler outlives everything that it packed.
+// * Errors: an exception of the scheduler ends the call, or the backward, in which it is thrown.
 #pragma once
 
 #include <concepts>
@@ -49,16 +52,16 @@
 
 namespace ferry::verify {
 
-// A scheduler over the concepts, hunted under that name. `args` are given to each one that is made,
-// after the device and autograd. HuntedScheduler has what it may be told besides: what programs it
-// is not made for, and what it promises.
+// Describes a scheduler over the two concepts, under this name. `args` are passed to its
+// constructor after the device and autograd. Set further members of the result to say which
+// programs the scheduler does not support, and what it promises.
 template <template <class, class> class S, class... Args>
 HuntedScheduler hunted(std::string name, Args... args) {
   using Usual = S<sim::SimDevice, sim::SimAutograd>;
   using Failing = S<Faulty<sim::SimDevice>, sim::SimAutograd>;
   static_assert(std::constructible_from<Usual, sim::SimDevice, sim::SimAutograd, const Args&...>,
-                "ferry: a scheduler is made of a device and autograd, in this order, and of what "
-                "hunted() is given besides: `S(D device, A autograd, ...)`, public");
+                "ferry: a scheduler is made of a device and autograd, in this order, and of the "
+                "other arguments of hunted(): `S(D device, A autograd, ...)`, public");
   HuntedScheduler scheduler;
   scheduler.name = std::move(name);
   scheduler.make =
@@ -70,12 +73,12 @@ HuntedScheduler hunted(std::string name, Args... args) {
   return scheduler;
 }
 
-// One that knows the simulated device alone: its calls do not fail.
+// Describes a scheduler that uses the simulated device only. Device calls do not fail for it.
 template <class S, class... Args>
 HuntedScheduler hunted(std::string name, Args... args) {
   static_assert(std::constructible_from<S, sim::SimDevice, sim::SimAutograd, const Args&...>,
                 "ferry: a scheduler is made of a ferry::sim::SimDevice and a "
-                "ferry::sim::SimAutograd, in this order, and of what hunted() is given besides");
+                "ferry::sim::SimAutograd, in this order, and of the other arguments of hunted()");
   HuntedScheduler scheduler;
   scheduler.name = std::move(name);
   scheduler.make = [args...](const sim::SimDevice& device, const sim::SimAutograd& autograd,

@@ -1,12 +1,12 @@
-// Generators for RapidCheck, for tests of a scheduler of your own (ferry/verify.h): random steps
-// that it was made for, and what the oracles say of one.
+// RapidCheck generators for tests of a scheduler of your own (ferry/verify.h). They make random
+// steps that the scheduler supports; `judge` runs the scheduler on one.
 //
 //   rc::check("no oracle objects", [&] {
 //     RC_ASSERT(!ferry::verify::judge(mine, *ferry::verify::gen::step(mine)));
 //   });
 //
-// What is drawn depends on RapidCheck's seed alone, and not on its size: a tenth of the steps are
-// large. A step shrinks by layers and numbers, and prints in words.
+// The steps depend on RapidCheck's seed, not on its size: some steps are always large. A step
+// shrinks by layers and numbers, and prints in words.
 #pragma once
 
 #include <rapidcheck.h>
@@ -20,13 +20,13 @@
 
 namespace ferry::verify {
 
-// Is found by RapidCheck.
+// RapidCheck finds this function by its name and prints steps with it.
 inline void showValue(const HuntedStep& step, std::ostream& out) { out << step; }
 
 namespace gen {
 
-// `scheduler` is copied; without one, steps of all features. Throws std::invalid_argument for one
-// that has programs of its own.
+// Makes steps for a copy of `scheduler`; without one, steps with all features. Throws
+// std::invalid_argument if the scheduler has its own programs.
 inline rc::Gen<HuntedStep> step(HuntedScheduler scheduler = {}, Sizes sizes = Sizes::kMixed) {
   const auto draw = [sizes](const rc::Random& random, int) {
     rc::Random numbers = random;

@@ -50,7 +50,8 @@ def with_a_loop(options, **more):
         asked = {key: options[key] for key in ("card", "budget", "policies") if key in options}
         made.append(ferry.plan(model, batch, loss_of, optimizer=optimizer,
                                microbatches=scripts.AGAIN, **asked))
-        return ferry.run(made[0], other_shapes="offload", exempt=model, disk=options.get("disk"))
+        return ferry.execute(made[0], other_shapes="offload", exempt=model,
+                             disk=options.get("disk"))
 
     watch = Watch()
     losses, model = by_hand.loop(guard, watch, **more)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 MODELS = ("gpt", "resnet")
-POLICIES = ("budget", "mixed")
+POLICIES = ("offload-some", "mixed")
 SHARES = (25, 50)  # of the activations at keep's peak, that a budget leaves out, in per cent
 NOTHING_FITS = 3
 
