@@ -13,7 +13,7 @@
 
 namespace ferry::cli {
 
-// A line for each row that ran: its peak memory by kind.
+// Returns a line for each row that ran: its peak memory by kind.
 std::string kinds_table(const plan::PlanResult& result);
 // Returns {"parameters": bytes, …}. The values add up to the row's device_peak_bytes.
 nlohmann::ordered_json kinds_json(const sim::KindBytes& kinds);
@@ -21,8 +21,8 @@ nlohmann::ordered_json kinds_json(const sim::KindBytes& kinds);
 // Formats 1218 as "1.218".
 std::string thousandths(std::int64_t of);
 
-// Time in a step when the GPU neither computes nor waits for copies: the host had not issued the
-// next kernel, or was waiting itself.
+// Returns the time in a step when the GPU neither computes nor waits for copies: the host had not
+// issued the next kernel, or was waiting itself.
 sim::Time idle_for_host_ns(const sim::Simulation& run);
 
 // Returns a few sentences without a final line end. Empty if the search was stopped or no row ran.

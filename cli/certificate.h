@@ -1,5 +1,6 @@
-// Compares the best plan found with the lower bound: no plan's step can be faster than it
-// (docs/explanation/lower-bound.md).
+// Compares the best plan found with the lower bound, for the output of `ferry plan` and `--pareto`:
+// no plan's step can be faster than it (docs/explanation/lower-bound.md). plan/lower_bound.h
+// computes the bound.
 #pragma once
 
 #include <cstdint>

@@ -92,7 +92,7 @@ std::string plural(const check::TraceScope::Count& n, const char* what) {
 }
 
 // Says why the checker used much memory: it remembers an access until every host thread has waited
-// for it. Names a thread that is the only one that has not.
+// for it. If one thread alone holds up some of them, it names that thread.
 void print_pin(const check::LogReport& report) {
   constexpr std::uint64_t kMuch = 10'000;
   if (report.remembered < kMuch) return;

@@ -87,7 +87,7 @@ std::string words_of(const std::vector<std::string>& names) {
   return text;
 }
 
-// The option's names as the user types them. A positional has one empty name.
+// Returns the option's names as the user types them. A positional has one empty name.
 std::vector<std::string> spellings(const CLI::Option& option) {
   if (option.get_positional()) return {""};
   std::vector<std::string> names;
@@ -105,7 +105,7 @@ std::vector<std::string> options_of(const CLI::App& command) {
   return names;
 }
 
-// The case of `_ferry_value` for an option that takes a value; empty for other options.
+// Returns the case of `_ferry_value` for an option that takes a value; empty for other options.
 std::string value_case(const CLI::App& command, const CLI::Option& option, const Context& context) {
   if (option.get_items_expected_max() == 0) return "";
   std::string patterns;

@@ -56,7 +56,7 @@ const plan::PolicyRow* least_row(const PolicyRequest& request, const plan::PlanR
   return least;
 }
 
-// The option that the user types, or the change that the user makes.
+// Returns the option that the user types, or the change that the user makes.
 std::string words(const Way& way, const Program& program) {
   switch (way.kind) {
     case WayKind::kPolicy:
@@ -81,7 +81,7 @@ std::string line(const std::string& what, const Way& way) {
                      way.fits ? ", and fits" : "");
 }
 
-// Up to three shipped cards on which the training fits, those with the least memory first.
+// Returns up to three shipped cards on which the training fits, those with the least memory first.
 std::vector<std::string> cards_that_fit(const PolicyRequest& request, std::int64_t least_bytes) {
   constexpr std::size_t kMost = 3;
   std::vector<Hardware> cards = list_hardware([](const InputError&) {});

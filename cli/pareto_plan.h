@@ -1,4 +1,5 @@
-// `ferry plan --pareto`: the curve of time against memory.
+// `ferry plan --pareto`: the curve of time against memory, at 20 budgets. plan/pareto.h computes
+// it; this file has the option and the output. `ferry report` draws the same curve.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,4 +1,7 @@
-// `ferry plan --stages N`: a program as a pipeline over several GPUs.
+// `ferry plan --stages N`: plans a program as a pipeline over several GPUs.
+//
+// plan/pipeline_planner.h finds the rows; this file has the options and the output. Options that
+// make sense for one GPU alone are rejected with an error.
 #pragma once
 
 #include <cstddef>

@@ -79,7 +79,7 @@ std::int64_t budget_of(const PolicyRequest& request, std::int64_t asked_bytes) {
   return std::min(asked_bytes, allowed);
 }
 
-// The version of torch that captured the program; empty if the file does not say.
+// Returns the version of torch that captured the program; empty if the file does not say.
 std::string_view torch_of(const Program& program) {
   const auto found = std::find_if(program.about.begin(), program.about.end(),
                                   [](const auto& entry) { return entry.first == "torch"; });

@@ -58,7 +58,7 @@ bool any_fits(const plan::PlanResult& result) {
                      [](const plan::PolicyRow& row) { return row.is_answer(); });
 }
 
-// The text of a row in the column "fits".
+// Returns the text of a row in the column "fits".
 std::string verdict(const plan::PolicyRow& row) {
   if (!row.simulation.errors.empty()) return "failed";
   if (row.useless) return "useless";

@@ -13,7 +13,7 @@ namespace ferry::cli {
 
 // Returns "times: 812 of 830 ops measured (mine.times.jsonl)\n"; empty without --times.
 std::string times_line(const PolicyRequest& request);
-// The same as JSON; null without --times.
+// Returns the same as JSON; null without --times.
 nlohmann::ordered_json times_json(const PolicyRequest& request);
 std::string to_table(const PolicyRequest& request, const plan::PlanResult& result);
 nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanResult& result);

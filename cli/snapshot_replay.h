@@ -1,5 +1,8 @@
 // `ferry replay SNAPSHOT`: replays a PyTorch memory snapshot on the simulated allocator, and
-// compares every address.
+// compares every address. So a user can see whether the simulator's memory figures hold for their
+// training. sim/gpu/snapshot_replay.h has the replay.
+//
+// A snapshot does not name its PyTorch version, so the allocators of several versions are tried.
 #pragma once
 
 #include <string>

@@ -111,7 +111,7 @@ TrainingArguments with_captured(TrainingArguments arguments, const Program& prog
   const std::string implementation = words.substr(std::min(space + 1, words.size()));
   const bool is_known = find_name(name, kOptimizerNames).has_value() &&
                         find_name(implementation, kImplementationNames).has_value();
-  if (!is_known) return arguments;  // of another library
+  if (!is_known) return arguments;  // the optimizer is of another library
   arguments.is_captured = true;
   arguments.optimizer = name;
   if (arguments.implementation.empty()) arguments.implementation = implementation;

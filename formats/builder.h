@@ -1,4 +1,8 @@
-// Builds programs in C++ code. It numbers the slots, codes and types.
+// Builds programs in C++ code, for tests, benchmarks and the random programs of ferry verify. It
+// numbers the slots, codes and types, and makes an empty main code first.
+//
+// It checks nothing: formats/program_check.h does. Add all globals before the first slot of a
+// code, because a code's own slots are numbered after them.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +33,7 @@ class Builder {
     return static_cast<TypeId>(program.types.size() - 1);
   }
 
-  // Call it for all globals before the first code's slots.
+  // Call it for all globals before the first call of slot().
   Slot global(GlobalKind kind, TypeId type_id) {
     const auto slot = static_cast<Slot>(program.globals.size());
     const bool parameter = kind == GlobalKind::kParameter;

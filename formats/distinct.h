@@ -1,5 +1,6 @@
-// Counts distinct texts and ranges in bounded memory. The count is exact up to kMost; after that it
-// is "at least kMost". Two different values count as one with a probability of 2^-64.
+// Counts distinct texts and ranges in bounded memory, for the size of a stream log that
+// `ferry check` reports (formats/stream_log.h). The count is exact below kMost; after that it is
+// "at least kMost". Two different values count as one with a probability of 2^-64.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,8 @@
 // The effects of a code, including the codes that it calls, on its inputs: which parts of their
 // storages it views, which it writes in place, and which results are windows on them.
+//
+// Pipelines need this to cut a forward into stages (stages.h, stage_checks.h, replicas.h): a value
+// that another stage has must not be written in place.
 #pragma once
 
 #include <cstddef>

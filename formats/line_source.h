@@ -1,4 +1,6 @@
-// Reads a stream of text line by line. It needs memory only for the longest line.
+// Reads a stream of text line by line, for files that may be too large to read as a whole (stream
+// logs, programs). It needs memory only for the longest line. A line much longer than
+// limits::kLineBytes is an InputError.
 #pragma once
 
 #include <cstddef>

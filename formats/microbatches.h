@@ -1,4 +1,5 @@
 // Repeats a step for several micro-batches: the main code runs once for each, in a chosen order.
+// `ferry plan --microbatches` uses it.
 //
 // The main code of a shipped program is one forward and one backward. Gradients accumulate in the
 // globals, as in PyTorch; each micro-batch has its own slots.

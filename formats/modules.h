@@ -1,4 +1,5 @@
-// Finds the modules of a captured forward by its markers, and those that can be segments.
+// Finds the modules of a captured forward by its markers, and those that can be segments. The
+// outline of checkpoints (outline.h), the stages of a pipeline (stages.h) and spans (plan/) use it.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,7 @@ class NameIds {
   // Valid until the next intern() or erase().
   const std::string& text(std::uint32_t id) const { return texts_[id]; }
   std::size_t size() const { return count_; }
-  // Calls f with every id, in an order that depends on the texts only.
+  // Calls f with every id, in an order that depends only on the texts and on the calls so far.
   template <class F>
   void each(F&& f) const {
     for (const Slot& slot : table_) {

@@ -1,4 +1,5 @@
-// Old names of command-line options. They work for one more version, and a note gives the new name.
+// Replaces old names of command-line options, before the options are parsed. Old names work for one
+// more version, and a note gives the new name. Each program has its own list of old names.
 #pragma once
 
 #include <span>

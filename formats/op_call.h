@@ -1,5 +1,6 @@
 // A call of a PyTorch operator, with all that its costs depend on (formats/op_costs.h): its name,
-// the layouts of its tensors, and the few other arguments that decide which kernels run.
+// the layouts of its tensors, and the few other arguments that decide which kernels run. Captures
+// make such calls. The call owns neither its name nor its layouts.
 #pragma once
 
 #include <cstdint>
@@ -40,9 +41,10 @@ struct OpTraffic {
   OpTraffic& operator+=(const OpTraffic& more);
 };
 
-// The number of elements of a shape, from dimension `from` on.
+// Returns the number of elements of a shape, from dimension `from` on.
 std::int64_t elements_of(const std::vector<std::int64_t>& shape, std::size_t from = 0);
-// The bytes of a tensor's distinct elements: those that an expanded dimension repeats count once.
+// Returns the bytes of a tensor's distinct elements: those that an expanded dimension repeats count
+// once.
 std::int64_t distinct_bytes(const Layout& layout);
 
 }  // namespace ferry

@@ -41,14 +41,15 @@ Put kind_of(const OpCall& call) {
   return {};
 }
 
-// Returns the number of 8-bit digits in the number of the last row.
+// Returns how many bytes the largest row number needs: the sort makes one pass for each.
 std::int64_t passes_of(std::int64_t rows) {
   std::int64_t passes = 1;
   for (std::int64_t last = (rows - 1) >> kBitsAPass; last > 0; last >>= kBitsAPass) ++passes;
   return passes;
 }
 
-// The kernels before the one that adds: `tensors` index tensors select `count` positions in `rows`.
+// Returns the traffic of the kernels before the one that adds. `tensors` index tensors select
+// `count` positions in `rows`.
 OpTraffic sorting(std::int64_t count, std::int64_t tensors, std::int64_t rows, bool checks) {
   const std::int64_t each = count * kIndex;
   OpTraffic all;
@@ -63,7 +64,8 @@ OpTraffic sorting(std::int64_t count, std::int64_t tensors, std::int64_t rows, b
   return all;
 }
 
-// The mean of scatter_reduce: ones are added up like the values, and the sums are divided by them.
+// Returns the traffic of the kernels for the mean of scatter_reduce: it also adds up ones, and
+// divides the sums by their counts.
 OpTraffic dividing(const OpCall& call, std::int64_t count) {
   const std::int64_t whole = distinct_bytes(*call.in[0]);
   const std::int64_t elements = elements_of(call.in[0]->shape);

@@ -1,4 +1,6 @@
-// Runs work on several threads. The result must not depend on the number of threads.
+// Runs work on several threads, for the planner's tables and the matrices of ferry verify. The
+// caller must see to it that the result does not depend on the number or the order of threads: for
+// example, each number has a place of its own for its result.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// Reads a pickle (Python's serialised objects) of plain data, and executes nothing.
+// Reads a pickle (Python's serialised objects) of plain data, and executes nothing. PyTorch's
+// memory snapshots are pickles (memory_snapshot.h). They may come from anybody, so Python's own
+// reader, which runs code in them, is no choice.
 //
 // A pickle is a program for a stack machine, and some of its instructions import and call
 // functions. This reader makes only numbers, texts, lists, tuples and dictionaries. Where Python

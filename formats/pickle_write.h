@@ -1,4 +1,5 @@
-// Writes a pickle of plain data in protocol 2, which formats/pickle.h and Python read.
+// Writes a pickle of plain data in protocol 2, which formats/pickle.h and Python read. Memory
+// snapshots are written with it (memory_snapshot_write.cpp).
 //
 // A text that is repeated is written once. The caller begins a list, writes its values and ends it.
 // In a dictionary, a value follows its key.

@@ -1,4 +1,6 @@
-// The offloader's options as a plan file has them: by name, as integers.
+// The offloader's options as a plan file has them: by name, as integers. Turns them, and the
+// choices of a plan, into the options with which the core runs, on the simulated and on the real
+// device.
 #pragma once
 
 #include <cstdint>

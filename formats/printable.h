@@ -1,5 +1,6 @@
 // Makes names safe to print. They come from files that anybody may have written, so control
-// characters, which a terminal could act on, are shown as \xNN.
+// characters, which a terminal could act on, are shown as \xNN. Other bytes stay, also those that
+// are not UTF-8.
 #pragma once
 
 #include <cstddef>

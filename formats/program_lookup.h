@@ -1,5 +1,10 @@
-// Looks up codes, types and globals of a program by number. Throws InputError, with the line, if
-// there is no such number or if it is of another kind.
+// Looks up codes, types and globals of a program by number, for the checks of a program
+// (program_check.cpp, code_check.h, program_work.h).
+//
+// A code or a type that does not exist, or a code of another kind, is an InputError with file and
+// line. So the checks need not test these numbers themselves. A global that is an alias has the
+// bytes of the storage it refers to. A wrong alias is not reported here (program_check.cpp does
+// that), and global_bytes() does not check its slot.
 #pragma once
 
 #include <cstddef>

@@ -142,7 +142,7 @@ Action read_exclude(Fields& line, Types&) {
 
 Action read_call(Fields& line, Types&) {
   Call call{.code = line.number("call"), .in = line.slots("in"), .out = line.slots("out")};
-  if (!line.has("recompute")) return call;  // without it, the options are unknown keys
+  if (!line.has("recompute")) return call;  // without it, the options are not read
   const std::string how = line.text("recompute");
   if (how == "replay") {
     call.recompute = Recompute::kReplay;

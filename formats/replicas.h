@@ -1,4 +1,6 @@
-// Copies globals that several stages of a pipeline use, so that each stage has its own.
+// Copies globals that several stages of a pipeline use, so that each stage has its own on its own
+// device. cut_into_stages (stages.h) calls it. Whoever runs the stages has to add up the gradients
+// of the copies.
 #pragma once
 
 #include <cstdint>

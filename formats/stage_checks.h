@@ -1,4 +1,5 @@
-// Checks that a forward can be cut into the given stages (formats/stages.h).
+// Checks that a forward can be cut into the given stages: a part of cut_into_stages (stages.h). An
+// error names the unit at which the stage begins, and the reason.
 #pragma once
 
 #include <cstddef>

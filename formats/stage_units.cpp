@@ -1,3 +1,5 @@
+// Implements stage_units of formats/stages.h: lists the units of a forward, which are the pieces
+// between the places where it can be cut into stages.
 #include <algorithm>
 #include <set>
 #include <stdexcept>

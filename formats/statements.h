@@ -1,4 +1,5 @@
-// Tools to rewrite the statements of a code: its slots, ranges of statements, and its frees.
+// Tools to rewrite the statements of a code: its slots, ranges of statements, and its frees. Code
+// that outlines modules, cuts stages and finds spans uses them.
 #pragma once
 
 #include <algorithm>

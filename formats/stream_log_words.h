@@ -1,4 +1,5 @@
-// Words of the stream log that its reader and its writer share, in the order of the enums.
+// Words of the stream log (formats/STREAM_LOG.md) that its reader and its writer share, in the
+// order of the enums (StreamKind, Memory, PoolKind).
 #pragma once
 
 #include <array>

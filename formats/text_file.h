@@ -1,5 +1,7 @@
-// Opens and reads files. If that fails, the functions throw InputError with the file's name and the
-// cause.
+// Opens and reads files, so that every reader reports the same errors: InputError with the file's
+// name and the cause. A folder is an error too.
+//
+// read_file takes at most limits::kFileBytes. Read larger files line by line (line_source.h).
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Parses numbers that people type; the error says what was expected. (CLI11's own checks replace a
-// number that is out of range by the nearest valid one.)
+// Parses numbers that people type as values of options; the error says what was expected. (CLI11's
+// own checks replace a number that is out of range by the nearest valid one.)
 #pragma once
 
 #include <charconv>

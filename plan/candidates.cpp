@@ -31,7 +31,7 @@ constexpr std::int64_t kLeastWindow = std::int64_t{1} << 20;
 // Number of equal steps from no segment to all segments, in mixed and recompute-and-offload
 // candidates. Larger: more candidates.
 constexpr std::size_t kSegmentParts = 8;
-// The same for candidates that recompute only.
+// The number of steps for candidates that recompute only.
 constexpr std::size_t kRecomputed = 128;
 // Shares of the other bytes that mixed candidates offload, in parts of kShares.
 constexpr std::array<std::int64_t, 5> kMixedShares = {0, 12, 24, 36, 48};

@@ -27,7 +27,7 @@ struct Spanned {
 struct Candidate {
   std::optional<CoreOptions> options;  // no value: nothing is offloaded
   Mix mix;
-  bool trl = false;  // runs TRL's scheduler instead of the core (sim/field/stash.h)
+  bool trl = false;  // runs TRL's scheduler or a variant, not the core (sim/field/stash.h)
   // The spans whose saved tensors `mix` describes; null: `mix` describes the program's segments.
   std::shared_ptr<const Spanned> spanned = nullptr;
 };
@@ -35,7 +35,7 @@ struct Candidate {
 // Makes a candidate of a mix: settles the mix, and leaves out the offloader if nothing moves.
 Candidate settled(CoreOptions options, Mix mix, const Survey& survey);
 
-// Offloads everything, with TRL's scheduler.
+// Offloads everything, with TRL's scheduler or the variant of it that the problem names (trials.h).
 Candidate offload_all(const Survey& survey);
 // Offloads everything, with the core and its defaults.
 Candidate offload(const Survey& survey);
@@ -43,7 +43,7 @@ Candidate offload(const Survey& survey);
 std::vector<Candidate> offload_candidates(const Survey& survey);
 
 Candidate recompute_all(const Survey& survey);
-// Recomputes all segments, and offloads everything else with TRL's scheduler.
+// Recomputes all segments, and offloads everything else with the same scheduler.
 Candidate recompute_and_offload_all(const Survey& survey);
 // Recomputes from none to all segments, evenly spread. With many segments it skips some counts.
 std::vector<Candidate> recompute_candidates(const Survey& survey);

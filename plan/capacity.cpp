@@ -10,7 +10,8 @@ namespace {
 
 // Returns the precision, in bytes, of the bisection for a minimum of this size.
 std::int64_t known_to(std::int64_t least_bytes) {
-  // Allocator segments are multiples of so many bytes. Larger: a coarser minimum, with fewer runs.
+  // Allocator segments are multiples of this many bytes. Larger: a coarser minimum, with fewer
+  // runs.
   constexpr std::int64_t kSegmentStep = 2 << 20;
   return std::max(kSegmentStep, least_bytes / 256);
 }

@@ -25,10 +25,11 @@ struct Verdict {
   bool fits = false;              // it fits the device and the host
   bool by_retries = false;        // it fits, but only because the allocator frees its cache
   sim::Time step_ns = 0;          // if it fits: at the budget's capacity
-  std::int64_t judged_bytes = 0;  // reserved (or allocated, if judged) with unlimited memory
+  std::int64_t judged_bytes = 0;  // with unlimited memory: the bytes that Judged names
   std::string refusal = {};       // why it does not fit, in PyTorch's words
 
-  // True if it is known not to run in so much. The true minimum may be slightly below least_bytes.
+  // True if it is known not to run in this memory. The true minimum may be slightly below
+  // least_bytes.
   bool needs_more_than(std::int64_t device_bytes) const;
   // The capacity at which its figures were simulated; 0: unlimited.
   std::int64_t device_bytes(const Limits& limits) const {

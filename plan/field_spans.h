@@ -1,5 +1,6 @@
-// The recomputes that other systems would choose, as sets of spans of operators. The choices follow
-// the published behaviour of these systems; where a replay begins and ends is Ferry's own choice.
+// The recomputes that other systems would choose, as sets of spans of operators, for the policies
+// knapsack and selective. The choices follow the published behaviour of these systems; where a
+// replay begins and ends is Ferry's own choice.
 //
 // PyTorch's partitioner, with activation_memory_budget (torch/_functorch/partitioners.py, 2.11):
 // operators that are not "compute intensive" are always recomputed. Among the results of the

@@ -1,7 +1,7 @@
 // The trace of one step that keeps every saved tensor: its kernels in order, and which bytes of
 // which storage each kernel reads and writes. Every plan runs these kernels, so the lower bound
 // (lower_bound.h) and the models of the search (span_model.h, moves.h) are built on the trace. When
-// a storage is freed depends on the plan: `freed` is the time at which keep frees it.
+// a storage is freed depends on the plan: `freed` says after how many kernels keep frees it.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // paths by breadth-first search, and fills them by depth-first search. A capacity may be unlimited.
 //
 // A caller adds the nodes and edges once, and may then change capacities and ask for the value many
-// times.
+// times: recompute_cuts.h tries many prices on one graph.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // A mix: the choice (keep, offload, recompute) for every saved tensor, every segment and every
-// input of a segment. This file translates a mix for the core and for the plan file, and compares a
-// plan file with a program.
+// input of a segment. Each candidate of the planner has one (candidates.h). This file translates a
+// mix for the core and for the plan file, and compares a plan file with a program.
 #pragma once
 
 #include <cstdint>

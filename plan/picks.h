@@ -62,7 +62,7 @@ sim::Time least_ns(sim::Time compute_ns, const Cost& cost, const Link& link);
 // Considers those that fit and copy back all that they move. Picks the least memory of those that
 // take at most 2 % more than their own lower bound (least_ns); if every move would slow the step,
 // this moves nothing. If there is none, picks the fastest of those considered. If none is
-// considered, picks the least memory.
+// considered, picks the least memory of those that copy back all that they move, if there are any.
 std::size_t pick_full_speed(const std::vector<Cost>& costs, const Limits& limits,
                             sim::Time compute_ns, const Link& link);
 

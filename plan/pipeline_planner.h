@@ -1,11 +1,12 @@
-// Plans a program as a pipeline: one simulated row for each schedule and policy.
+// Plans a program as a pipeline, for `ferry plan --stages`. Each schedule and policy gives one row
+// of the table, which is one simulated step.
 //
 // The program's units are divided into stages, balanced by time or by memory. A policy applies to
-// all stages, or is found stage by stage with a greedy search (`per-stage`). The search sorts the
-// policies by their step time if all stages have them, keep first. It begins with keep everywhere.
-// While a device does not fit, one stage of the device that needs most takes the next policy. The
-// order of these steps does not depend on the budget, so a smaller budget never gives a higher
-// peak.
+// all stages, or is found stage by stage (`per-stage`). This search is greedy and may miss the
+// fastest plan. It orders the policies by the step time that each has if all stages use it, with
+// keep first. It begins with keep everywhere. Until the plan fits, one stage of the device that
+// needs most takes the next policy. The order of these steps does not depend on the budget, so a
+// smaller budget never gives a higher peak.
 #pragma once
 
 #include <cstddef>
@@ -70,8 +71,9 @@ struct PipelinePlan {
   std::vector<std::string> left_out;  // impossible schedules, with the reason
 };
 
-// Throws std::invalid_argument if the program cannot be cut into that many stages, or if a
-// requested schedule is impossible.
+// Throws std::invalid_argument if a policy is unknown, if the program cannot be cut into that many
+// stages, or if a schedule is impossible. If the request names no schedules, an impossible
+// interleaved schedule is no error: it is in `left_out`.
 PipelinePlan plan_pipeline(const Program& program, const Hardware& hardware,
                            const PipelinePlanRequest& request);
 

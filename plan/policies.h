@@ -2,7 +2,8 @@
 // names are in scenarios/policy.h; docs/reference/policies.md describes the policies for users.
 //
 //   keep         keeps everything on the device
-//   offload-all  offloads everything with TRL's scheduler instead of the core (sim/field/stash.h)
+//   offload-all  offloads everything with another library's scheduler instead of the core: by
+//                default TRL's (--offload-all-as; sim/field/stash.h)
 //   offload      offloads everything with the core and its default options
 //   prefetch     the plan with the least memory that costs at most 2 % over the longest of
 //                computing, copying out and copying back, and copies back all that it moves
@@ -19,7 +20,7 @@
 //   checkpoint-offload  recomputes every segment, and offloads the inputs of the first ones, as
 //                       many as prefetch would
 //   checkpoint-offload-all  recomputes every segment, and offloads the segments' inputs and all
-//                       other saved tensors with TRL's scheduler
+//                       other saved tensors with the scheduler of offload-all
 //   selective           recomputes what torchtitan's selective checkpoints do (field_spans.h)
 //   mixed               recomputes some segments, wholly or up to one of their saved tensors, and
 //                       keeps or offloads the other saved tensors and the segments' inputs

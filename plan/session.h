@@ -52,7 +52,7 @@ class Session {
   PolicyRow choose(Policy policy, const Limits& limits);
   // Judges the candidate's whole training. Throws Stopped, if `stops`.
   Verdict judge(const Candidate& candidate, const Limits& limits, bool stops) const;
-  // The same; `known` is the candidate's verdict for other limits.
+  // Does the same; `known` is the candidate's verdict for other limits. Does not stop.
   Verdict judge_at(const Candidate& candidate, Verdict known, const Limits& limits) const;
   // Returns the simulated candidate whose training runs in the least memory, if that is less than
   // `known` bytes and it fits the host. Throws Stopped, if `stops`.

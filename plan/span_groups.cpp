@@ -9,8 +9,8 @@
 namespace ferry::plan {
 namespace {
 
-// Bound on the operators of a group. Larger: in-place writes further from their storage's maker are
-// still recomputed, in longer groups.
+// Bound on the operators of a group. Larger: more in-place writes can be recomputed, in longer
+// groups.
 constexpr std::size_t kMost = 16;
 
 // `writer` writes in place to a storage that `maker` made (operators).
@@ -33,7 +33,7 @@ class Grouping {
 
   SpanGroups groups() {
     find_writes();
-    // Grow each group while one of its storages is written to behind its end.
+    // Grow each group while an operator after its end writes to one of its storages.
     std::vector<std::size_t> last_of(ranges_.size());
     for (std::size_t i = 0; i < last_of.size(); ++i) last_of[i] = i;
     for (const Write& write : writes_) {

@@ -1,12 +1,13 @@
-// Groups of operators that are recomputed together or not at all: an operator that writes in place,
-// and all operators back to the one that made the storage it writes to.
+// Groups of operators that are recomputed together or not at all, for span_model.h: an operator
+// that writes in place, and all operators back to the one that made the storage it writes to.
 //
 //     0  mm          makes a  ┐ 0 and 1 are one group: a replay that began between them would
 //     1  add_ a      in place ┘ write to a storage that it did not make
 //     2  gelu
 //
-// An operator is not recomputed if it writes to a storage that the forward did not make, or that
-// was made too many operators before.
+// An operator is not recomputed if it writes to a storage that its group does not make. Either the
+// forward did not make the storage, or a group back to its maker is impossible: it would have more
+// than 16 operators (kMost), or a place at which no span may continue (joins_next).
 #pragma once
 
 #include <cstdint>

@@ -23,8 +23,8 @@ constexpr std::size_t kWalkedMost = 1'024;
 // Bound on the neighbours of one set that are simulated. Larger: a wider search, with fewer sets
 // expanded.
 constexpr std::size_t kStepsMost = 64;
-// With at most so many operators, the search runs even if a plan fits. Larger: larger programs are
-// searched this way too, in more time.
+// With at most this many operators, the search runs even if a plan fits. Larger: larger programs
+// are searched this way too, in more time.
 constexpr std::size_t kFewWalked = 48;
 
 // The priority queue of the search: sets of spans without offload. The first set is the fastest one

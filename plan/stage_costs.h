@@ -1,5 +1,7 @@
 // Estimates the time and memory of a program's units, without a simulation, and divides the units
-// into balanced pipeline stages.
+// into balanced pipeline stages (pipeline_planner.h). The estimates only choose where to cut: the
+// planner simulates the stages afterwards. The program's main code must be one call and one
+// backward; otherwise the estimates throw std::invalid_argument.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Lets the user stop a search or a simulation, by an exception.
+// Lets the user stop a search or a simulation (Ctrl-C), by an exception. The planner's functions
+// test `stop` between simulations; StopsRun also ends a simulation that runs.
 #pragma once
 
 #include <functional>
@@ -8,7 +9,8 @@
 
 namespace ferry::plan {
 
-// Thrown when `stop` returned true. It is no error: only the code that passed `stop` catches it.
+// Thrown when `stop` returned true. It is no error: the entries (planner.h, pareto.h,
+// pipeline_planner.h) catch it and return what is ready, with `stopped` set.
 struct Stopped {};
 
 // An empty function never stops. It is called on the threads that simulate.

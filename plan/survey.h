@@ -1,5 +1,6 @@
 // A survey lists the choices that a plan can make in a program: the tensors that its first forward
-// saves, and its segments. It simulates the program as far as needed.
+// saves, and its segments. It simulates the program as far as needed. A mix (mix.h) and the entries
+// of a plan file refer to saved tensors and segments by their numbers in a survey.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // Finds changes to a training that would bring it into a budget that no plan fits: a policy, a
-// fused optimizer, a sliced loss, expandable segments, an optimizer without state. Each change is
-// planned like the training itself, with the policies that need the least memory (`offload`, and
+// fused optimizer, a sliced loss, expandable segments, an optimizer without state. `ferry plan`
+// proposes them to the user if nothing fits (cli/nothing_fits.h). Each change is planned like the
+// training itself, with the policies that need the least memory (`offload`, and
 // `checkpoint-offload` if there are segments). Hazards are not checked.
 #pragma once
 

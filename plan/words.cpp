@@ -87,7 +87,8 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-// The block of a module: "h.3" for "h.3.mlp", "enc0" for "enc0.norm1", "head" for "head.norm".
+// Returns the block of a module: "h.3" for "h.3.mlp", "enc0" for "enc0.norm1", "head" for
+// "head.norm".
 std::string block_of(const std::string& module) {
   const Numbered numbered(module);
   if (!numbered.number.empty()) return numbered.before + numbered.number;

@@ -1,4 +1,6 @@
-// Describes a plan in one sentence, for people.
+// Describes in one sentence what a plan recomputes and offloads, for the text of `ferry plan` and
+// `ferry simulate` (cli/rows.cpp). Names with consecutive numbers are joined, and offloaded
+// storages are only counted: the plan file says which ones move.
 #pragma once
 
 #include <cstddef>

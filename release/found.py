@@ -1,4 +1,9 @@
-"""Finds what a release is built with: the interpreters, and each version of LibTorch."""
+"""Finds what a release is built with (release.py): the interpreters, and each version of LibTorch.
+
+Interpreters are looked for in ~/.pyenv and on PATH, and must have Python.h. The versions of torch
+are those that python/versions pins. One that is not installed is installed in the user's cache,
+which takes the network.
+"""
 
 import argparse
 import os

@@ -4,6 +4,10 @@
 
 Code that depends on torch is compiled once for each version of torch, code that also depends on
 Python once for each version of both, and the command once.
+
+It replaces WORK/dist and WORK/stage. The packed files have the time of the commit, so the same
+commit gives the same times. It makes files for Linux on x86-64 only. It does not upload anything
+and does not try the wheels (fresh.py does). A Python without headers is left out, with a message.
 """
 
 import argparse
@@ -23,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PLATFORM = "manylinux_2_28_x86_64"
 # Estimates in minutes on two cores, from a release with one torch and two Pythons.
 MINUTES_ONCE, MINUTES_A_TORCH, MINUTES_A_MODULE = 6, 6, 1
-# All packed files get the time of the commit, so the same commit gives the same bytes.
+# All packed files get the time of the commit, so the same commit gives the same times.
 EPOCH = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, check=True, text=True,
                        capture_output=True).stdout.strip()
 
@@ -79,8 +83,8 @@ class Builds:
 
 
 def wheel(stage, work, python, pythons, out):
-    """Makes the wheel for one Python: the sources, and what was built for this Python. The tag of
-    the wheel names it."""
+    """Makes the wheel for one Python: the sources, and what was built for this Python. The
+    wheel's tag names that Python."""
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(ROOT / "python", work / "python")
     for name in ("pyproject.toml", "CMakeLists.txt", "LICENSE"):

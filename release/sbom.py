@@ -1,6 +1,8 @@
 """Writes the list of other people's software in a release (CycloneDX 1.5, JSON).
 
-LibTorch, CUDA and Python are not listed, because the wheel does not contain them.
+release.py puts it beside the wheels, for users who must know what they install. The versions are
+those of the Debian packages on this machine, so it fails where one is not installed. LibTorch, CUDA
+and Python are not listed, because the wheel does not contain them.
 """
 
 import datetime

@@ -1,6 +1,8 @@
 """Writes the results of fresh.py into the page, with a row for each pair of Python and torch.
 
     table.py FRESH.JSON … [--page docs/reference/versions.md]
+
+It replaces the whole table between two marks in the page, so give it the results of all pairs.
 """
 
 import argparse

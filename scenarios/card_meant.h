@@ -1,5 +1,6 @@
 // Guesses which shipped card a user meant by a name that no shipped card has, such as "4090",
-// "A100-80GB" or a text from torch.cuda.get_device_name().
+// "A100-80GB" or a text from torch.cuda.get_device_name(). The error for an unknown card uses it
+// (hardware.cpp); nearest.h cannot help there, because such names are not near.
 #pragma once
 
 #include <string>

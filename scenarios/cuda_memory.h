@@ -33,7 +33,7 @@ using WorkspaceBytes = std::array<std::int64_t, kWorkspaceLibraries>;  // 0: non
 // that names `where`.
 std::int64_t parse_workspace_config(std::string_view text, const std::string& where);
 
-// The sizes of the workspaces on this card; all 0 if its compute capability is not known.
+// Returns the sizes of the workspaces on this card; all 0 if its compute capability is not known.
 // `config_bytes` is the size from the environment.
 WorkspaceBytes workspaces_of(const Hardware& hardware,
                              std::optional<std::int64_t> config_bytes = std::nullopt);

@@ -1,5 +1,5 @@
-// Finds the times of a program's ops in a profile (formats/profile.h). The time of a call is the
-// sum of its kernels' times.
+// Finds the times of a program's ops in a profile (formats/profile.h), for `ferry plan --times`.
+// The time of a call is the sum of its kernels' times.
 //
 // A profile has the inputs of an op but not its results, and a program does not have the layout of
 // a gradient that a backward gets. So a call matches an op if it has the same name, the same number

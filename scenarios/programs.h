@@ -1,4 +1,5 @@
-// The shipped programs: scenarios/programs/NAME.jsonl.
+// Finds and lists the shipped programs, scenarios/programs/NAME.jsonl. A list reads only the
+// headers; formats/program_file.h reads a program.
 #pragma once
 
 #include <filesystem>

@@ -16,7 +16,7 @@
 
 namespace ferry {
 
-// Returns at least 1. `compute` is the dtype in which the operator multiplies.
+// Returns the operator's time, at least 1. `compute` is the dtype in which the operator multiplies.
 std::int64_t kernel_ns(const Op& op, DType compute, const Hardware& hardware);
 
 // Returns the time to move the operator's bytes from and to the memory. It can be more than a

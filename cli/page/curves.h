@@ -45,7 +45,7 @@ struct LaneSlice {
 };
 std::vector<LaneSlice> lane_curve(const sim::RunRecord& record, sim::OpKind kind,
                                   const std::vector<sim::IdlePart>& idle, const Slices& slices);
-// The same for the host, whose work is to launch kernels and copies.
+// Returns the same for the host, whose work is to launch kernels and copies.
 std::vector<LaneSlice> host_curve(const sim::RunRecord& record,
                                   const std::vector<sim::IdlePart>& idle, const Slices& slices);
 

@@ -1,4 +1,5 @@
-// The template of the page. cmake/FerryPage.cmake makes the source from the files in this folder.
+// The template of the page of `ferry report` (page.h), compiled into the program so that no file
+// must be found when it runs. cmake/FerryPage.cmake makes the source from the files in this folder.
 #pragma once
 
 namespace ferry::cli {

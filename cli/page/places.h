@@ -1,4 +1,5 @@
-// Finds the module of the model ("model.layers.3") that a line of a program's file belongs to.
+// Finds the module of the model ("model.layers.3") that a line of a program's file belongs to, so
+// that the page of `ferry report` shows memory and work by module.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // MPI's ranks: several processes of one program, on one machine or many, that send each other
-// texts.
+// texts. `ferry sweep` and `ferry verify` share their work among them.
 //
 // Rank 0 hands out work and the others ask for it, so only rank 0 knows what is left to do. When
 // all is done, or after an error, rank 0 releases the others, and all end together. A rank that

@@ -1,4 +1,4 @@
-// `ferry report`.
+// Declares `ferry report` for the program `ferry` (cli/ferry/main.cpp). report.cpp has the command.
 #pragma once
 
 #include "cli/console/context.h"

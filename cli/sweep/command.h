@@ -1,4 +1,4 @@
-// `ferry sweep`.
+// Declares `ferry sweep` for the program `ferry` (cli/ferry/main.cpp). sweep.cpp has the command.
 #pragma once
 
 #include "cli/console/context.h"

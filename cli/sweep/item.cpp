@@ -10,6 +10,7 @@
 #include "formats/error.h"
 #include "formats/program_file.h"
 #include "formats/text_file.h"
+#include "scenarios/policy.h"
 #include "scenarios/programs.h"
 
 namespace ferry::cli {
@@ -56,22 +57,23 @@ std::vector<std::string> Items::arguments(std::size_t item) const {
   const Card& card = cards_.at(value(item, SweepKey::kHardware));
   const std::int64_t budget =
       sweep_budget(value(item, SweepKey::kBudgets), card.hardware.usable_bytes());
-  std::vector<std::string> typed = {"plan",
-                                    programs_.at(value(item, SweepKey::kPrograms)).path,
-                                    "--card",
-                                    card.input.path,
-                                    "--budget",
-                                    std::to_string(budget),
-                                    "--policy",
-                                    value(item, SweepKey::kPolicies),
-                                    "--optimizer",
-                                    value(item, SweepKey::kOptimizers),
-                                    "--microbatches",
-                                    value(item, SweepKey::kMicrobatches),
-                                    "--schedule",
-                                    value(item, SweepKey::kOrders),
-                                    "--no-expandable",
-                                    "--json"};
+  std::vector<std::string> typed = {
+      "plan",
+      programs_.at(value(item, SweepKey::kPrograms)).path,
+      "--card",
+      card.input.path,
+      "--budget",
+      std::to_string(budget),
+      "--policy",
+      std::string(name(*find_policy(value(item, SweepKey::kPolicies)))),
+      "--optimizer",
+      value(item, SweepKey::kOptimizers),
+      "--microbatches",
+      value(item, SweepKey::kMicrobatches),
+      "--schedule",
+      value(item, SweepKey::kOrders),
+      "--no-expandable",
+      "--json"};
   if (value(item, SweepKey::kSpans) == "false") typed.emplace_back("--no-spans");
   return typed;
 }

@@ -73,7 +73,7 @@ void print_table(const std::vector<verify::MatrixRow>& rows) {
     tests.push_back(row.tests);
   }
   fmt::print(
-      "\n{} mutants, {} killed: {} by random programs, {} by a case of its own, {} by unit tests\n",
+      "\n{} mutants, {} killed: {} by random programs, {} by special cases, {} by unit tests\n",
       rows.size(), by_programs + by_cases + by_tests, by_programs, by_cases, by_tests);
   if (!sizes.empty()) {
     fmt::print(

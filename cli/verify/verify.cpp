@@ -296,8 +296,8 @@ std::pair<CLI::Option*, CLI::Option*> add_exhaustive_options(CLI::App& command,
   CLI::Option* orders =
       command
           .add_option("--every-order", arguments.orders,
-                      "Run only small pipelines, each in every order of its workers and engines: "
-                      "equivalent orders once, at most this many runs of a program")
+                      "Run only small pipelines, in every order of their workers and engines, but "
+                      "equivalent orders only once: at most this many runs of each program")
           ->check(whole_number<std::uint64_t>(1))
           ->excludes(unusual);
   return {unusual, orders};
@@ -328,15 +328,17 @@ void add_verify(CLI::App& app, Context& context) {
   CLI::Option* programs =
       command->add_option("--programs", arguments->programs, "Stop after N programs")
           ->check(whole_number<std::int64_t>(1));
-  CLI::Option* seconds =
-      command
-          ->add_option("--seconds", arguments->seconds, "Stop after so many seconds (default: 10)")
-          ->check(above_zero());
+  CLI::Option* seconds = command
+                             ->add_option("--seconds", arguments->seconds,
+                                          "Stop after this many seconds (default: 10)")
+                             ->check(above_zero());
   CLI::Option* seed =
       command->add_option("--seed", arguments->seed, "Seed of the programs (default: a new one)")
           ->check(whole_number<std::uint64_t>(0));
   CLI::Option* jobs =
-      command->add_option("--jobs", arguments->jobs, "Threads (default: all; over MPI, one a rank)")
+      command
+          ->add_option("--jobs", arguments->jobs,
+                       "Number of threads (default: all processors; over MPI, 1 for each rank)")
           ->check(whole_number(1, 1024));
   CLI::Option* small = command->add_flag(
       "--small", arguments->small, "Only small programs of about 150 operations, and no pipelines");
@@ -359,10 +361,11 @@ void add_verify(CLI::App& app, Context& context) {
   CLI::Option* schedulers =
       command->add_flag("--schedulers", arguments->schedulers,
                         "List published schedulers, faulty and fixed, and what found the faults");
-  CLI::Option* scheduler = command
-                               ->add_option("--scheduler", arguments->scheduler,
-                                            "Find a small program that shows the fault of one")
-                               ->check(some_text());
+  CLI::Option* scheduler =
+      command
+          ->add_option("--scheduler", arguments->scheduler,
+                       "Find a small program that shows the fault of this scheduler")
+          ->check(some_text());
   const std::vector<CLI::Option*> modes = {mutants, mutant, schedulers, scheduler, line};
   for (CLI::Option* mode : modes) {
     for (CLI::Option* campaign : {seconds, small, unusual, orders}) mode->excludes(campaign);

@@ -1,4 +1,9 @@
-"""The assumptions about unknown values that a user can allow in a capture (`--assume`)."""
+"""The assumptions about unknown values that a user can allow in a capture (`--assume`).
+
+Without them a step that asks for an unknown value is rejected (asking.py). values.py uses an
+assumption only where a value is not known, and the program lists the lines for which it did. The
+real step may differ from the captured one there.
+"""
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes

@@ -1,5 +1,7 @@
 """Finds the largest batch that fits, if the requested batch does not.
 
+`torch_ferry.plan` names it in the error `DoesNotFit`.
+
 The batch is the first dimension that most inputs of the step share. Smaller batches are captured
 and planned in the same way. The memory that a batch needs is nearly linear in its size, so a search
 by linear interpolation tries only a few.

@@ -1,4 +1,8 @@
-"""Activation checkpointing in the C++ core, with the semantics of torch.utils.checkpoint."""
+"""Activation checkpointing in the C++ core, with the semantics of torch.utils.checkpoint.
+
+Use it in place of PyTorch's where Ferry should offload the arguments of the checkpointed function,
+or where a plan should choose which calls are recomputed.
+"""
 
 from torch.utils import checkpoint as _pytorch
 

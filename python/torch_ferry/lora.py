@@ -1,7 +1,8 @@
 """Low-rank adapters (Hu et al., 2106.09685) on some linear layers of a model; the rest is frozen.
 
 The result is what PEFT's LoraConfig(r, lora_alpha, target_modules) makes of a bfloat16 model with
-PEFT's defaults: the adapters are float32, so their inputs are cast to float32.
+PEFT's defaults: the adapters are float32, so their inputs are cast to float32. The presets use it,
+so that they need no PEFT. Not here: dropout, and PEFT's initial values (a capture has no values).
 """
 
 from torch import nn

@@ -1,4 +1,8 @@
-"""Reads a call of an operator: its tensors, its arguments by name, and the names of dtypes."""
+"""Reads a call of an operator: its tensors, its arguments by name, and the names of dtypes.
+
+A capture needs these for the operator's line in a program (`torch_ferry.trace`). They come from the
+operator's schema, so nothing here knows single operators.
+"""
 
 import torch
 

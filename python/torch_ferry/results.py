@@ -1,4 +1,9 @@
-"""Notes the graph behind every result while a step's forward runs."""
+"""Notes the graph behind every result while a step's forward runs.
+
+Nodes keep saved tensors alive as long as their graph lives. The graph of a result that the forward
+drops cannot be reached from the loss, so it must be noted while the result exists. In backward
+nothing is noted.
+"""
 
 from torch.overrides import TorchFunctionMode
 

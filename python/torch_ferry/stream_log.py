@@ -1,4 +1,8 @@
-"""Writes the stream log of a training, for `ferry check`."""
+"""Writes the stream log of a training, for `ferry check`.
+
+It is for trainings on the CPU or on a real GPU; `ferry run` writes a log by itself. The recording
+is C++, in the compiled module.
+"""
 
 import os
 

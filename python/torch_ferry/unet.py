@@ -6,7 +6,7 @@ on the way down. So early results live longest, and a pipeline has to carry them
 modules have the names of the levels: enc0 to enc4, mid, dec4 to dec0, head.
 
 Convolutions are padded, so they keep the size (those of the paper crop), and there are batch norms
-as in later U-Nets.
+as in later U-Nets. It is for the preset `unet` (`torch_ferry.presets`).
 """
 
 import torch

@@ -12,7 +12,6 @@
 //
 // Thread-safe. Each core has its own lock, which may be taken while this one is held. A pack goes
 // to its core without this lock, because it may wait for a copy.
-// core without this one, for it may wait for a copy.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -1,4 +1,6 @@
 // Finds operators below autograd by name, and says which of them make tensors of their own.
+// Programs and plans name operators as label() does. ferry::replay and ferry::selective check the
+// names that a user gives with known_op().
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -90,7 +90,7 @@ class PlannedSpans::Forward::Run {
       SeenOps::tell(*open.span, std::move(told));
     }
     if (!counts(seen)) return;
-    // An evaluation may run any operators.
+    // A forward that saves nothing without grad mode is an evaluation. It need not match the plan.
     const bool trains = saved_ || c10::GradMode::is_enabled();
     if (trains && !ends_are_planned(op)) return stop();
     ++ops_;
@@ -124,8 +124,8 @@ class PlannedSpans::Forward::Run {
     std::size_t next = 0;  // the inner span that is next or running
   };
 
-  // Checks the op if a span begins or ends with it. Returns false if it is another op than planned,
-  // and the forward therefore an other one.
+  // Checks the op if a span begins or ends with it. If the op is not the planned one, throws
+  // PlanMismatch, or returns false where such forwards are allowed.
   bool ends_are_planned(const OperatorHandle& op) const {
     for (const Open& open : open_) {
       for (const auto& [place, planned] : {std::tie(open.plan->first, open.plan->first_op),

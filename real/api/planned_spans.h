@@ -6,8 +6,9 @@
 // LibTorch numbers nodes (the sequence number). If no node was made since an op ran, a saved tensor
 // belongs to that op, otherwise to the next one. A span has ended when the next op runs or saves.
 //
-// If only a backward that gets its gradients follows the last op of a span, the span ends with the
-// forward's scope. Until then the tensors that its replay starts from stay on the device.
+// If no op follows the last op of a span (backward gets given gradients, so there is no loss), the
+// span ends with the forward's scope. Until then the tensors that its replay starts from stay on
+// the device.
 //
 // A forward with other shapes (other_forwards.h) uses the spans as long as its operators match.
 #pragma once
@@ -36,7 +37,7 @@ class PlannedSpans {
   // The spans of one forward on the calling thread.
   class Forward;
 
-  // Begins a new forward. Throws PlanMismatch if the last forward ended before all of its spans.
+  // Throws PlanMismatch, once, if end() of the last forward returned false.
   void begin_run();
 
  private:
@@ -48,8 +49,9 @@ class PlannedSpans {
   std::exception_ptr error_;
 };
 
-// While it lives, it sees the ops of the calling thread. An op that does not match the plan throws
-// PlanMismatch.
+// While it lives, it sees the ops of the calling thread. If the first or last op of a span is not
+// the planned one, it throws PlanMismatch, or ends all spans where other forwards are allowed
+// (other_forwards.h).
 class PlannedSpans::Forward {
  public:
   // Called in the catch block if an op throws. It may throw another exception instead.
@@ -62,8 +64,8 @@ class PlannedSpans::Forward {
   ~Forward() = default;
 
   const std::shared_ptr<Hooks<at::Tensor>>& hooks() const { return hooks_; }
-  // Ends the forward, if no exception did. Returns false if it did not match the plan at its end;
-  // the next begin_run then throws.
+  // Call it at the end of a forward that threw nothing. Returns false if the forward did not match
+  // the plan; the next begin_run then throws.
   bool end() noexcept;
 
  private:

@@ -2,11 +2,11 @@
 //
 // LibTorch has one for the process. If several threads use it at once, the order of their numbers
 // is undefined, and a recompute cannot repeat them. So a thread may have a generator of its own.
-// Its ops are then intercepted below autograd (below_autograd.h), and an op with a generator
-// argument gets it. An op without one, such as aten::rand, finds the state of that generator in the
-// default generator while it runs; such ops on several threads run one after the other. Code
-// outside LibTorch's dispatcher, such as a custom kernel that uses the default generator, is not
-// seen.
+// Its ops are then intercepted below autograd (below_autograd.h). An op that can take a generator,
+// and was given none, gets it. An op without such an argument, such as aten::rand, finds the state
+// of that generator in the default generator while it runs; such ops on several threads run one
+// after the other. Code outside LibTorch's dispatcher, such as a custom kernel that uses the
+// default generator, is not seen.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -58,8 +58,8 @@ class OwnCpuGenerator {
 };
 
 // While it lives, the process's default generator has the state of `own`. At its end `own` gets the
-// advanced state and the default generator its old state. Those of several threads exclude each
-// other.
+// advanced state and the default generator its old state. A second object on another thread waits
+// until the first one is gone.
 class LentCpuGenerator {
  public:
   explicit LentCpuGenerator(at::Generator own);

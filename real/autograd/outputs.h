@@ -1,4 +1,5 @@
-// Makes the outputs of Ferry's own nodes, as PyTorch does for custom functions.
+// Makes the outputs of Ferry's own nodes (recomputing.cpp, nodes.cpp), as PyTorch does for custom
+// functions. These nodes have no forward derivative, and compiled autograd cannot trace them.
 #pragma once
 
 #include <ATen/core/Tensor.h>

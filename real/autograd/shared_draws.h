@@ -4,7 +4,6 @@
 // The numbers of a segment can be repeated if nobody else used the generator between its begin and
 // its end. If segments on several threads overlap, at least one of them detects it. Use of the
 // generator outside segments is not detected.
-// segments that overlap at least one sees it; what draws outside of any segment nobody sees.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 // LibTorch's autograd as the core's Autograd (shared/seam/autograd.h).
 //
-// The hook stack and the graph task travel in slots of LibTorch (hooks_slot.h, slots.h). A node is
-// identified by a number that a thread gives it when it meets another node than before. An address
-// would not do, as it may be reused within a task, nor a sequence number, which is per thread.
-// (After a nested backward the outer node gets a new number. The core then sees two nodes that end
-// together.) after_node uses a post hook, which stays on the node, empty, after it has run. A hook
-// that is added while a node runs is called at the end of the node.
+// The hook stack and the graph task travel in slots of LibTorch (hooks_slot.h, slots.h). A thread
+// gives a node a new number, unless it is the node that the thread met last. An address would not
+// identify the node, because it may be reused within a task, nor would a sequence number, because
+// each thread has its own. (After a nested backward the outer node gets a new number. The core then
+// sees two nodes that end together.) after_node uses a post hook, which stays on the node, empty,
+// after it has run. A hook that is added while a node runs is called at the end of the node.
 //
 // For RecomputingAutograd, a saved value is a SavedVariable, as in LibTorch's nodes. The reentrant
 // variant has a node class of its own in recomputing.cpp: a CppNode would hold its lock while its

@@ -1,5 +1,5 @@
-// Reads the machine's description of itself in /proc and elsewhere. Missing facts are "unknown" or
-// 0.
+// Reads the machine's description of itself in /proc and elsewhere, for the report and the hardware
+// file of `ferry calibrate`. Missing facts are "unknown" or 0.
 #pragma once
 
 #include <string>

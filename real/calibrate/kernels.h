@@ -1,9 +1,9 @@
-// The kernels, copies and fills of a model's step on a GPU, timed by CUPTI through LibTorch's own
-// profiler (Kineto).
+// The kernels, copies and fills of a model's step on a GPU, for `ferry calibrate --kernels`. CUPTI
+// times them, through LibTorch's own profiler (Kineto).
 //
 // A kernel table of `--times` has the time of each op, between two events, including the gaps
-// between its kernels. This file has the own time of each kernel, on the GPU's clock. The sum of
-// these is at most that of the ops.
+// between its kernels. The file of `--kernels` has the own time of each kernel, on the GPU's clock.
+// The sum of these is at most that of the ops.
 #pragma once
 
 #include <cstdint>

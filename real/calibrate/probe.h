@@ -1,6 +1,10 @@
-// Measurements with Ferry's own devices: copies, and blocks of host memory. The library for a type
-// of device registers its probe when it is linked (real/calibrate_cuda), in the same way as its
-// offloaders (real/api/device_offloaders.h).
+// Measurements for ferry calibrate that use Ferry's own devices: copies, and blocks of host memory.
+// A probe makes the same calls as the offloader (probe_of.h), so the figures are those that
+// offloading gets.
+//
+// The library for a type of device registers a probe when it is linked (real/calibrate_cuda), as
+// that library's offloader does (real/api/device_offloaders.h). So this room does not depend on
+// CUDA. The probe of the CPU is built in.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -1,5 +1,5 @@
-// Measures the computing rates of a device, and the host's cost to issue work, with LibTorch's own
-// operators in the modes of `ferry train`.
+// Measures the computing rates of a device, and the host's cost to issue work, for `ferry
+// calibrate`. It uses LibTorch's own operators in the modes of `ferry train`.
 #pragma once
 
 #include <c10/core/Device.h>

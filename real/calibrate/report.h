@@ -1,4 +1,5 @@
-// Formats the measurements, as a table or as JSON.
+// Formats the measurements of `ferry calibrate` for stdout, as a table or (--json) as JSON. The
+// hardware file is made in hardware_file.h.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,8 @@
-// Measures the kernel times of a model's step by captures (ferry/capture.h).
+// Measures the kernel times of a model's step, for ferry calibrate. It captures the step several
+// times (ferry/capture.h) and collects the time of each op.
+//
+// There is no optimizer step, so the weights stay the same. The first capture is only for warming
+// up.
 #pragma once
 
 #include "real/train/options.h"

@@ -1,4 +1,5 @@
-// A code that is being built: its statements, and the slots that they use.
+// A code that is being built: its statements, and the slots that they use. lower.cpp and bodies.h
+// build the codes of a program with it.
 //
 // Each window on a storage has one slot. The op that makes a storage gives it its first slot. When
 // another window is used for the first time, a view statement makes its slot. A death frees all

@@ -1,4 +1,5 @@
-// One call of an op below autograd, seen through its schema and its boxed arguments.
+// One call of an op below autograd, seen through its schema and its boxed arguments. The recorder
+// of captures and the stream log (real/log/op_log.h) read calls with it.
 //
 // The schema says which arguments the op writes in place (an alias annotation with a `!`). An
 // output is new if its storage is new. So a view is not an event, nor is reading a shape.

@@ -49,7 +49,7 @@ std::unique_ptr<Saved<at::Tensor>> Recorder::Pair::pack(const at::Tensor& tensor
 
 namespace {
 
-// Returns the device of the step if it is not the CPU: that of the first tensor elsewhere.
+// Returns the device of the first given tensor that is not on the CPU, if there is one.
 std::optional<c10::Device> accelerator_of(const std::vector<GivenTensor>& given) {
   for (const GivenTensor& each : given) {
     if (!each.tensor.is_cpu()) return each.tensor.device();

@@ -1,4 +1,5 @@
-// Observes one step and fills a Trace.
+// Observes one step of a LibTorch program and fills a Trace (trace.h), from which ferry::capture
+// makes a program (capture.cpp, lower.h).
 //
 //   ops           a boxed fallback on an unused dispatch key (DispatchKey::Fake) just below
 //                 autograd, which the thread includes while a scope lives

@@ -1,5 +1,5 @@
-// The scope of a recording. It installs the Recorder's observers on this thread, and on the
-// engine's threads for backwards that begin here.
+// The scope of a recording; ferry::capture runs the step in one. It installs the Recorder's
+// observers on this thread, and on the engine's threads for backwards that begin here.
 #pragma once
 
 #include <ATen/record_function.h>

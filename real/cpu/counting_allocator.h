@@ -1,5 +1,6 @@
 // LibTorch's CPU allocator with a count of the bytes that it has handed out, and with an observer
-// of each block.
+// of each block. ferry train and traces read the count (real/train/memory.h, real/api/trace.h); a
+// stream log observes the blocks (real/log/log_streams.h).
 //
 // It allocates as LibTorch's own allocator does. Sizes are in a table and not in the blocks, so
 // blocks are placed as usual. Each block comes back here, even if another CPU allocator is

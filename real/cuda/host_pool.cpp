@@ -113,7 +113,8 @@ void* HostPool::reuse(std::int64_t bytes) {
   return data;
 }
 
-// Called if new memory would exceed the limit. Returns a block of this size, or unpins others.
+// If new memory would exceed the limit, waits for a block of this size and returns it, or unpins
+// others. Returns null if new memory may be pinned. Throws OutOfHostMemory if nothing helps.
 void* HostPool::at_limit(std::int64_t bytes) {
   const auto fits = [&] { return bytes <= options_.bytes_max - statistics_.held_bytes(); };
   if (fits()) return nullptr;
@@ -157,7 +158,8 @@ void HostPool::to_system(FreedBySize::iterator size, std::list<Freed>::iterator 
   size->second.erase(freed);
 }
 
-// Waits for the block that was freed first, and unpins it. Returns false if there is none.
+// Gives the block that was freed first back to the system, after the copies that may still use it.
+// Returns false if no freed block is left.
 bool HostPool::unpin_oldest() {
   auto oldest = freed_.end();
   for (auto size = freed_.begin(); size != freed_.end(); ++size) {

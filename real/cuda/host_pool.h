@@ -8,8 +8,8 @@
 //   allocate ── in use ── free(until) ── pending ── every event done ── idle ── allocate
 //
 // A block is freed together with the events of the copies that may still use it. It is not reused
-// or unpinned before they are done. Each block is checked by itself, the one freed first comes
-// first, so a hanging copy holds back no other block. If no block of the size is ready, new memory
+// or unpinned before they are done. Each block is checked by itself; the one freed first comes
+// first. So a hanging copy holds back no other block. If no block of the size is ready, new memory
 // is pinned: an allocation does not wait for the device.
 //
 // An allocation waits only at the limit, or if the system has no more memory. Then it waits for
@@ -52,7 +52,8 @@ struct HostPoolStatistics {
   std::int64_t in_use_bytes = 0;
   std::int64_t in_use_peak_bytes = 0;
   std::int64_t cached_bytes = 0;  // idle or pending
-  std::int64_t lost_bytes = 0;    // leaked: CUDA could not say if their copies are done
+  // Leaked: it is not known if their copies are done, or there was no memory to record the block.
+  std::int64_t lost_bytes = 0;
   std::int64_t system_calls = 0;  // blocks requested from the system
   std::int64_t held_bytes() const { return in_use_bytes + cached_bytes + lost_bytes; }
 };
@@ -75,7 +76,7 @@ class HostPool {
   void free(Block block, std::span<const CudaSnapshotRef> until) noexcept;
   // Never reuses the block; counts it as lost.
   void lose(Block block) noexcept;
-  // Returns blocks that are not pending to the system, until `cached_bytes` are left.
+  // Gives blocks whose copies are done back to the system, until `cached_bytes` are left.
   void trim(std::int64_t cached_bytes = 0);
 
   HostPoolStatistics statistics() const;

@@ -1,4 +1,5 @@
-// Measures copies: two timing events around each, which are read when the copy is done.
+// Measures copies: two timing events around each, which are read when the copy is done. CudaDevice
+// has one while an observer is set (CudaDevice::set_observer).
 //
 //   stream   ── begin ● ── the copy ── end ● ──
 //

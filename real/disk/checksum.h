@@ -1,6 +1,7 @@
 // XXH3 (64 bits) of a sequence of bytes, added in any pieces. It finds flipped bits and torn or
-// misplaced blocks; it does not protect against forged data. The code is Yann Collet's xxHash from
-// Debian's libxxhash-dev, compiled into checksum.cpp.
+// misplaced blocks; it does not protect against forged data. The disk tier and saved trainings
+// (real/train/digest.h) use it. The code is Yann Collet's xxHash from Debian's libxxhash-dev,
+// compiled into checksum.cpp.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,6 @@
 //
 // Each function behaves like its system call: on failure it returns -1 and sets errno, it may
 // transfer less than requested, and it may be interrupted. Several threads call it at once.
-// transfer less than asked, and may be interrupted. Called from many threads at a time.
 #pragma once
 
 #include <sys/types.h>

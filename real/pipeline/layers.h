@@ -1,4 +1,11 @@
-// The layers of a pipeline, as the stages of the core.
+// The layers of a ferry::Pipe, as the stages of the core's pipelines (shared/pipeline/stage.h).
+//
+// A stage runs its layers one after the other and passes on what each returns: a tensor, a vector,
+// a tuple or a pair (ferry/pipe_tuple.h). Each layer may stash and pop only what it declares
+// (layer_skips.h). A recompute does not count a micro-batch in the running statistics of norms
+// again.
+//
+// completed() checks the options; PipeLayers relies on it.
 #pragma once
 
 #include <torch/nn/modules/container/sequential.h>

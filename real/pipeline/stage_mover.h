@@ -1,5 +1,6 @@
-// Offloads tensors of a device's stages. It has an Offload of its own, which only the worker of the
-// device uses, so its decisions are those of one thread.
+// Offloads tensors of a device's stages. ferry::Pipe makes one for each device with a stage that
+// offloads (PipeOptions::stage_policies). It has an Offload of its own, which only the worker of
+// the device uses, so its decisions are those of one thread.
 #pragma once
 
 #include <torch/types.h>

@@ -1,5 +1,10 @@
-// A call of a Python function whose tensor arguments are kept elsewhere, as ferry::checkpoint keeps
-// them.
+// A call of a Python function, stored without its tensor arguments. ferry::checkpoint keeps those
+// itself, so that hooks may offload them, and passes them in each time it runs the function
+// (checkpoint.cpp).
+//
+// Only tensors that are arguments themselves are taken out. Tensors in a list or dictionary stay
+// inside the Python objects. keep() and borrow() store any Python object so that C++ may drop it
+// without the interpreter's lock.
 #pragma once
 
 #include <c10/core/SafePyObject.h>

@@ -1,6 +1,9 @@
 // The object that autograd holds for a tensor that Ferry packed in a Python process.
 //
-// An autograd.Function saves and unpacks with the interpreter's lock. Ferry's hooks run without it.
+// An autograd.Function saves and unpacks with the interpreter's lock. Ferry's hooks run without it,
+// so this class releases the lock around them (gil.h). It turns their errors into Python exceptions
+// (errors.h). In a child process (fork.h) it drops nothing that the parent packed, and unpacking
+// that is an error.
 #pragma once
 
 #include <cstdint>

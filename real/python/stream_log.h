@@ -1,4 +1,6 @@
-// The stream log of a Python `with` block (python/torch_ferry/stream_log.py).
+// The stream log of a Python `with` block (python/torch_ferry/stream_log.py). close() ends it, so
+// that its errors become Python exceptions. A log that is never closed is leaked, and its file does
+// not appear.
 #pragma once
 
 #include <torch/csrc/utils/pybind.h>

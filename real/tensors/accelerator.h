@@ -1,5 +1,6 @@
 // Returns the machine's accelerator, if LibTorch supports it and there is a device. A LibTorch that
-// was built for CUDA names CUDA even if there is no device.
+// was built for CUDA names CUDA even if there is no device. Recomputes and replays use its streams
+// and its autocast state.
 #pragma once
 
 #include <ATen/DeviceAccelerator.h>

@@ -1,4 +1,5 @@
-// The error of a full host tier, or of a machine without more memory.
+// The error of a full host tier, or of a machine without more memory. Python gets a MemoryError;
+// ferry train and ferry calibrate exit with 3. A full disk is DiskFull (real/disk/disk_error.h).
 #pragma once
 
 #include "shared/seam/error.h"

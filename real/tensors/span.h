@@ -1,4 +1,5 @@
-// The time span of a copy. A real device reports it when the copy is done, for traces.
+// The time span of a copy. A real device reports it when the copy is done. Traces
+// (real/api/trace.h) and `ferry calibrate` (real/calibrate/probe_of.h) collect spans.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The batch of a step: its inputs, and the expected outputs.
+// The batch of a step: its inputs, and the expected outputs. A workload makes it (workload.h).
 #pragma once
 
 #include <torch/types.h>

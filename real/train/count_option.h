@@ -1,4 +1,4 @@
-// Adds an option whose value is an integer within bounds.
+// Adds an option whose value is an integer within bounds, for the command line of `ferry train`.
 #pragma once
 
 #include <CLI/CLI.hpp>

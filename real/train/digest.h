@@ -1,5 +1,7 @@
-// Returns a checksum of bytes as 16 hexadecimal digits. It distinguishes texts and detects damage
-// on a disk.
+// A checksum of bytes as 16 hexadecimal digits (XXH3, real/disk/checksum.h). ferry train uses it to
+// find damage in a saved training, and to see whether --data is the same text as before. It does
+// not protect against forged data. It differs from formats/digest.h, which is FNV-1a and identifies
+// programs.
 #pragma once
 
 #include <fmt/core.h>

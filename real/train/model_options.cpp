@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t kVocabularyMost = std::int64_t{1} << 24;
 
-// The two smaller shapes of GPT-2 (Radford et al., 2019; `n_layer`, `n_embd`, `n_head`, `n_ctx` and
-// `n_vocab` in hparams.json).
+// The two smallest shapes of GPT-2 (Radford et al., 2019; `n_layer`, `n_embd`, `n_head`, `n_ctx`
+// and `n_vocab` in hparams.json).
 struct GptPreset {
   const char* name;
   GptOptions shape;

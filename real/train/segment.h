@@ -1,4 +1,5 @@
-// Runs the blocks of a model, as checkpoints or not. A policy or a plan can recompute checkpoints.
+// Runs the blocks of a model of `ferry train`, each as a checkpoint or plainly. The options or the
+// policy choose; with a plan, checkpoints are the blocks that it can recompute.
 #pragma once
 
 #include <torch/types.h>

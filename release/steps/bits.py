@@ -1,4 +1,9 @@
-"""Checks that offload, an executed plan and a checkpoint give the bits of a plain run: DEVICE."""
+"""Checks that offload, an executed plan and a checkpoint give the bits of a plain run.
+
+    bits.py DEVICE
+
+fresh.py runs it with an installed wheel. An AssertionError names what differs.
+"""
 
 import sys
 

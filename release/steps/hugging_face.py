@@ -1,4 +1,4 @@
-"""Makes a model of Hugging Face, for torch_ferry.capture."""
+"""Makes a model of Hugging Face. fresh.py captures it with an installed torch_ferry.capture."""
 
 import torch
 import transformers

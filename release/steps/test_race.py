@@ -1,4 +1,7 @@
-"""Two tests that pass in plain pytest. `pytest --ferry` finds that the first one has a race."""
+"""Two tests that pass in plain pytest. `pytest --ferry` finds that the first one has a race.
+
+fresh.py runs them with an installed pytest plugin and expects one failure.
+"""
 
 import torch
 

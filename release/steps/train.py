@@ -1,4 +1,7 @@
-"""Runs training steps on the device of argument 1, and prints a digest of the gradients' bits."""
+"""Runs three backwards on the device of argument 1, and prints a digest of the gradients' bits.
+
+fresh.py runs it on the CPU and under `ferry run`, which must give the same bits.
+"""
 
 import hashlib
 import sys

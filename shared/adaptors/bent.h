@@ -1,4 +1,5 @@
-// A device that takes one step in a wrong way. With it the core becomes a mutant.
+// A device that takes one step in a wrong way. With it the core becomes a mutant, which the oracles
+// of `ferry verify` must find.
 //
 // A mutant is a step and a bend, the kind of fault. Which bends apply to a step depends on its
 // kind:

@@ -1,7 +1,7 @@
 // The base of every adaptor: a device that passes each call to another device.
 //
 // An adaptor shadows the calls that it changes. It is a handle like any device: copies share their
-// state. Adaptors can be nested.
+// state. Adaptors can be nested. The adaptors are bent.h, observed.h and real/api/stream_logged.h.
 #pragma once
 
 #include <cstdint>

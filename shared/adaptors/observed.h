@@ -2,7 +2,8 @@
 // throws, the call throws the same error.
 //
 // There are three observers: Logged passes every call to a sink, Counted counts calls and bytes by
-// step, and Faulty makes the n-th call of a step fail.
+// step, and Faulty makes the n-th call of a step fail. The simulator uses Faulty
+// (sim/run/training/run_training.h), and the tests of shared/ use all three.
 #pragma once
 
 #include <array>

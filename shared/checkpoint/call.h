@@ -1,7 +1,8 @@
 // One call of a checkpointed function, with everything that its recompute needs: the function; its
 // inputs, which are saved under the hooks around the call; the stream; the ambient state and random
-// generators; the skip tensors that it popped; and the contexts of the user. Nothing of it changes
-// after forward has begun, so there is no lock.
+// generators; the skip tensors that it popped; and the contexts of the user. A frame owns it and
+// decides when it recomputes (frame.h). Nothing of it changes after forward has begun, so there is
+// no lock.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 // A saved tensor that hooks leave on its device. Unpacking returns it unchanged, or throws if it
-// was written in place after its save.
+// was written in place after its save. Checkpoints (frame.h, runs.h) and spans (shared/replay) keep
+// tensors in this way; an offloader has its own (OffloadCore::Kept).
 #pragma once
 
 #include <cstdint>

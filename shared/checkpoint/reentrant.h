@@ -1,6 +1,11 @@
 // A region of the reentrant variant of checkpoint. Forward makes no graph. Backward recomputes the
 // whole region with a graph and runs a nested graph task through it.
 //
+// It does not save its inputs: the node that calls backward() does (checkpointer.h). A checkpoint
+// in two halves calls recompute() and gradients() alone (shared/pipeline/early_checkpoint.h). It
+// supports only backwards that accumulate in leaves; any other is an error. So is a recompute with
+// another number of outputs, and, in backward(), one in which no output requires grad.
+//
 // Source: torch/utils/checkpoint.py, CheckpointFunction.
 #pragma once
 

@@ -1,4 +1,9 @@
-// Decides which saved tensors are offloaded, and which of their bytes.
+// Decides which saved tensors are offloaded, and which of their bytes; OffloadCore asks it for each
+// pack. Also makes the key by which saves of the same bytes find one copy.
+//
+// These stay where they are: tensors of other devices, tensors below min_bytes, those that
+// CoreOptions::offload (if it is not empty) does not list, those of a storage that Ferry keeps
+// anyway (tracker.h), and exempt ones (exempt.h).
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,7 @@
 
 namespace ferry {
 
-// Returns the warning, with a percentage to one decimal. It uses integer arithmetic.
+// Returns the warning that the host's memory is nearly full. It uses integer arithmetic.
 inline std::string host_warning(const HostUsage& usage, std::int64_t safe_percent) {
   const std::int64_t tenths =
       usage.used_bytes / (std::max<std::int64_t>(usage.total_bytes, 1000) / 1000);
@@ -217,8 +217,8 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     throw make_error<Tensor>(ModifiedInPlace(now, at_save));
   }
 
-  // Throws if the storage of a saved tensor has other memory than at its save. A storage that no
-  // longer exists had its memory until the end of its copy.
+  // Throws if the storage of a saved tensor has other memory than at its save. If the storage no
+  // longer exists, it had its memory until its copy ended, so there is nothing to check.
   void check_place(const Parcel<D>& parcel, const Storage& source) {
     if (!context_.rules.checks_versions()) return;
     const bool moved =
@@ -386,8 +386,8 @@ class OffloadCore final : public OffloadHooks<typename D::Tensor>,
     return at_all && task != GraphTaskId::kNone;
   }
 
-  // Backward unpacks this save: it will soon need those packed shortly before, and others much
-  // later. Returns the first error.
+  // Call it when backward has unpacked the save at `place`. It evicts sources that were packed long
+  // before, and prefetches saves packed shortly before. Returns the first error.
   std::exception_ptr go_on(const Place& place, const Stream& consumer, GraphTaskId task,
                            Section<D>& section) {
     if (looks_ahead(task)) {

@@ -22,8 +22,8 @@ namespace ferry {
 // part has few items (items without cost count too); in it the first parts are as full as possible,
 // as long as each later part gets an item.
 //
-// Costs must not be negative, and their sum must fit. Throws std::invalid_argument if there are no
-// parts, or more parts than items.
+// Throws std::invalid_argument if there are no parts, if there are more parts than items, or if a
+// cost is negative.
 inline std::vector<std::size_t> balance(std::span<const std::int64_t> costs, std::size_t parts,
                                         const PipelineRules& rules = Rules()) {
   if (parts == 0) throw std::invalid_argument("expected at least one part to balance");

@@ -1,5 +1,7 @@
 // The skip tracker of one stage of a pipeline whose graph is cut between stages. Skip tensors from
-// other stages arrive as leaves, and those that the stage stashes for others are recorded.
+// other stages arrive as leaves, and those that the stage stashes for others are recorded. CutStage
+// (cut_stage.h) makes one for each run of the stage. A tensor that arrives can be popped once, and
+// stashed() can be called once, after the stage.
 #pragma once
 
 #include <cstddef>

@@ -7,6 +7,12 @@
 //
 // The cut keeps no tensor: the bytes of an output are freed as soon as the next stage has copied
 // them, unless the graph of the stage saved them.
+//
+// So ScheduledPipeline (scheduled_pipeline.h) can run one stage of one micro-batch backward alone.
+//
+// Call forward(), or forward_checkpointed() and later recompute(); put_away() may come between
+// these two. Then call backward() and gradients(). The last stage has no cut: its backward begins
+// at the loss. Because the inputs are leaves, the stage must not write them in place.
 #pragma once
 
 #include <cstddef>
@@ -81,7 +87,7 @@ class CutStage {
     run();
   }
 
-  // Runs a graph task from the cut, or from the loss if that is the only output of the stage.
+  // Runs a graph task from the cut. In the last stage it starts from the loss.
   void backward(Crossings<Value> gradients) {
     *gradients_ = std::move(gradients);
     if (!autograd_.requires_grad(root_)) return;
@@ -91,8 +97,7 @@ class CutStage {
     root_ = Value();
     autograd_.backward(roots, from);
   }
-  // Returns the gradients of the inputs, none for an input without one. Afterwards the run is
-  // empty.
+  // Returns the gradients of the inputs; none for an input without one. Call it after backward().
   Crossings<Value> gradients() {
     Crossings<Value> result;
     for (const Value& leaf : leaves_.values) result.values.push_back(autograd_.gradient(leaf));
@@ -147,7 +152,8 @@ class CutStage {
         routes.push_back(route);
         ordinals.push_back(ordinal);
       }
-      // Without grad mode only the recompute makes the graph.
+      // In a checkpointed forward it is not known yet which results will require grad. So each
+      // result that can have a gradient is marked as requiring one.
       const bool may = !autograd_.grad_mode() && autograd_.differentiable(value);
       return may ? autograd_.leaf(autograd_.tensor(value), true) : autograd_.detach(value);
     };

@@ -1,4 +1,5 @@
 // The policies for a pipeline stage: how it treats tensors of a micro-batch until its backward.
+// PipeOptions::stage_policies and the plans of `ferry plan --stages` give one to each stage.
 //
 //   keep                 keeps all saved tensors
 //   offload              moves its saved tensors to the host

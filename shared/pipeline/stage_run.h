@@ -1,4 +1,6 @@
-// One micro-batch at one stage of a GPipe pipeline, whose backward is autograd's.
+// One micro-batch at one stage of a GPipe pipeline (pipeline.h), whose backward is autograd's. The
+// stage runs plainly, or as a checkpoint in two halves (early_checkpoint.h). Pipelines that run
+// backward themselves have cut_stage.h instead.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,6 @@
 //
 // Offloading needs Autograd. Recomputing needs RecomputingAutograd, which is larger, and pipelines
 // need PipelineAutograd, which is larger still.
-// more than that, PipelineAutograd.
 #pragma once
 
 #include <concepts>

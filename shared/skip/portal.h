@@ -9,9 +9,9 @@
 // A portal drops its tensor when it is popped. If stages are checkpointed, the tensor is needed
 // again. Then the stage that popped it owns it, as long as that stage may be recomputed; and what a
 // recompute stashes again is not kept. In the ordinary case the tensor is freed when torchgpipe
-// frees it too, which counts lives: after the pop (2 lives), after the pop of the recompute (3),
-// and after the recomputed stash (1). Counting assumes exactly one whole recompute. Owning also
-// works for several backwards, and for none.
+// frees it too. torchgpipe counts uses ("lives"): 2 if the stage is not checkpointed, 3 if it is,
+// and 1 for what a recompute stashes; the last use frees the tensor. Counting assumes exactly one
+// whole recompute. Owning also works for several backwards, and for none.
 //
 // A popped tensor without a gradient gives the stashed tensor no gradient; in torchgpipe this is an
 // error (pytorch#110775). Only one backward at a time may go through a portal.

@@ -2,7 +2,8 @@
 //
 // For accesses of Ferry's core, the advice names the step that is missing. For other programs it
 // names calls: record an event after the first access and wait for it before the second,
-// synchronise, pass a token between host threads, or call record_use before the free.
+// synchronise, pass a token between host threads, or call record_use before the free. It is not
+// tried out: another mistake may remain.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// A map from half-open byte ranges of a flat 64-bit address space to values.
+// A map from half-open byte ranges of a flat 64-bit address space to values. The checkers keep in
+// it what they know of memory: accesses, allocations, contents.
 //
 // The pieces are disjoint, and bytes without a value have no piece. An operation on [begin, end)
 // cuts the pieces that reach beyond it, so it affects exactly these bytes. After a cut, both parts
@@ -24,8 +25,8 @@
 
 namespace ferry::check {
 
+// The Advance for values that do not depend on the start of their piece.
 struct SameValue {
-  // An Advance for values that do not depend on the start of their piece.
   template <class T>
   void operator()(T&, std::uint64_t) const {}
 };
@@ -41,19 +42,20 @@ class IntervalMap {
 
   std::size_t size() const { return slots_.size() - free_.size(); }
 
-  // The value at one address; nullptr if there is none.
+  // Returns the value at one address; nullptr if there is none.
   const T* find(std::uint64_t address) const {
     const Cursor c = seek(address);
     return has(c) && begin_of(c) <= address ? &value(c) : nullptr;
   }
 
-  // The value of the one piece that covers [begin, end); nullptr if none does.
+  // Returns the value of the one piece that covers [begin, end); nullptr if none does.
   const T* covering(std::uint64_t begin, std::uint64_t end) const {
     const Cursor c = seek(begin);
     return has(c) && begin_of(c) <= begin && end_of(c) >= end ? &value(c) : nullptr;
   }
 
-  // The same; also sets where that piece begins.
+  // Does the same, and sets `piece_begin` to the beginning of the first piece that ends behind
+  // `begin`, if there is one.
   const T* covering(std::uint64_t begin, std::uint64_t end, std::uint64_t& piece_begin) const {
     const Cursor c = seek(begin);
     if (!has(c)) return nullptr;
@@ -184,7 +186,7 @@ class IntervalMap {
   }
   Cursor next(Cursor c) const { return settle({c.leaf, c.at + 1}); }
 
-  // The first piece that ends behind the address.
+  // Returns the first piece that ends behind the address.
   Cursor seek(std::uint64_t address) const {
     const auto above = std::upper_bound(first_.begin() + 1, first_.end(), address);
     const auto leaf = static_cast<std::size_t>(above - first_.begin()) - 1;

@@ -114,7 +114,7 @@ bool Liveness::waits_for(HostToken token) const {
   return waiting_.contains(static_cast<std::uint32_t>(token));
 }
 
-// Forgets host functions that every thread knows as done: they come before every later op.
+// If every thread knows that a function is done, the function comes before every later op.
 void Liveness::settle() {
   if (!waiting_.empty()) return;
   for (std::size_t actor = 0; actor < functions_.size(); ++actor) {

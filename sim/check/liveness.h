@@ -6,12 +6,13 @@
 //
 // Host functions. CUDA may run them one at a time, in any order that the streams allow. While one
 // of them waits for a token, only functions that come before it can run. So if the release of the
-// token comes after another function, or after the wait itself, both may wait for ever. In the
-// clocks of happens-before: some host function comes before the release, but not before the wait.
-// (This test is enough: if a release is never reached, the reason is in the end a host function
-// that has not run.)
+// token comes after another function, or after the wait itself, both may wait for ever. The test
+// uses the clocks of happens-before: it is a hazard if some host function comes before the release,
+// but not before the wait. (This test is enough: if a release is never reached, the reason is in
+// the end a host function that has not run.)
 //
-// Resources that a host thread blocks for: blocked_for_good(), misused_lock().
+// Resources that a host thread blocks for. The simulated machine notices these itself, and makes
+// the hazards with blocked_for_good() and misused_lock().
 //
 // Not modelled: kernels that wait (by spinning on memory), locks between host threads that the op
 // stream does not name, and several releases of one token: only the latest release counts, or the
@@ -37,20 +38,23 @@ class Liveness {
   explicit Liveness(Clocks& clocks, std::size_t hazards_most = ~std::size_t{0})
       : clocks_(clocks), log_(hazards_most) {}
 
-  // Call both for each op, with the same number: before() before happens-before gets the op, and
-  // after() when it has it.
+  // Call both for each op: before() before happens-before gets the op, after() when it has it.
+  // `number` is the op's number in the log. after() throws std::length_error if more than 65,536
+  // waits for tokens are open.
   void before(const StreamOp& op);
   void after(const StreamOp& op, std::uint64_t number);
   // Call this at the end of the op stream: tokens that are still waited for are never released.
   void finish();
   const std::vector<Hazard>& hazards() const { return log_.hazards(); }
 
-  // For readers of a long log, after the clocks have settled. A token that is waited for must stay.
+  // The next calls are for readers of long logs, which forget what is settled. Do not forget a
+  // token while waits_for(token) is true.
   bool waits_for(HostToken token) const;
   bool knows_release_of(HostToken token) const {
     return releases_.contains(static_cast<std::uint32_t>(token));
   }
   void forget(HostToken token) { releases_.erase(static_cast<std::uint32_t>(token)); }
+  // Forgets host functions that come before every later op, if no wait is open.
   void settle();
   HazardLog& log() { return log_; }
   // Calls f for each stream that a later report may name, for some of them more than once.

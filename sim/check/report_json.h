@@ -1,4 +1,5 @@
-// A verdict on a stream log for other programs: Ferry's own JSON, and SARIF 2.1.0.
+// Writes a verdict on a stream log for other programs, for `ferry check` and `ferry run`: as
+// Ferry's own JSON, and as SARIF 2.1.0.
 //
 // The name of an operation in a log may end with its place in the source. Recorders and `ferry run`
 // write "copy at train.py:12 in fill", "mm at the backward of train.py:7 in step" or "relu at

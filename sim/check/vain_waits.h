@@ -1,4 +1,6 @@
-// Finds waits of the core that order nothing: a stream waits for its own work.
+// Finds waits of the core that order nothing: a stream waits for its own work. Such a wait does no
+// harm, so no other checker reports it. For ferry verify it is a mistake of the core. Waits without
+// a step of the core are not judged.
 #pragma once
 
 #include <cstdint>

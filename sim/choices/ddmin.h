@@ -1,5 +1,6 @@
 // Delta debugging (Zeller, Hildebrandt 2002): reduces a failing list to a part that still fails,
-// and from which no single item can be removed.
+// and from which no single item can be removed. It makes the schedules and the random programs of
+// failure reports short.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Numbers for random programs. Each number depends only on the seed, on the number of the program
-// and on its position in the sequence. So any program can be made again, in any order, on any
-// machine.
+// Random numbers for random programs, tests and strategies. Each number depends only on the seed,
+// on the number of the program and on its position in the sequence. So any program can be made
+// again, in any order, on any machine. The standard library's distributions do not promise that.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
-// Hash functions for numbers. Their results are the same on every machine.
+// Hash functions for numbers. Their results are the same on every machine, so reports and digests
+// that depend on them are too. formats/hash.h has those for texts; this file uses only the standard
+// library, as all of sim/choices does.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The parts of a hazard file (formats/HAZARD.md): what is wrong with a stream log, and an order of
-// the device that shows it.
+// Computes the parts of a hazard file (formats/HAZARD.md): what is wrong with a stream log, and an
+// order of the device that shows it. ferry verify writes hazard files with it
+// (verify/report/hazard_of.h), and tests compare the shipped files with what it says today.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// Building blocks of published schedulers: copies to pinned memory and back, without any ordering.
-// Each scheduler adds its own order, and forgets some of it.
+// Building blocks of published schedulers (stash.h, verify/schedulers): copies to pinned memory and
+// back, without any ordering. Each scheduler adds its own order; where the published one forgets
+// some of it, ferry verify must find the race.
 #pragma once
 
 #include <cstdint>

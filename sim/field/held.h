@@ -1,4 +1,6 @@
-// Counts the bytes of storages that are held. A storage counts once, however often it is held.
+// Counts the bytes of storages that are held, and their peak. stash.cpp uses it for the figures of
+// Resident (sim/run/training/scheduler.h). A storage counts once, however often it is held. Call
+// remove() only for a storage that was added.
 #pragma once
 
 #include <cstdint>

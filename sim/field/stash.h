@@ -1,6 +1,7 @@
 // torchtune's OffloadActivations (torchtune/training/_activation_offloading.py), and TRL's
 // (trl/models/activation_offloading.py), which descends from it. Both are rebuilt from their
-// published behaviour, and each fault that they once had is a policy.
+// published behaviour, and each fault that they once had is a policy. `ferry plan` simulates them
+// as offload-all, and ferry verify checks that the oracles find their faults.
 #pragma once
 
 #include <memory>
@@ -47,9 +48,9 @@ struct StashPolicy {
 std::unique_ptr<sim::Scheduler> make_stash(sim::SimDevice device, sim::SimAutograd autograd,
                                            StashPolicy policy);
 
-// TRL's as of f2cd577, around a model whose parameters it knows. One thing differs: a view is
-// cloned on the computing stream (PR #7195). On the copy stream, as in f2cd577, the clone races.
-// Modules that TRL excludes by name (heads, final norms) are offloaded here.
+// Returns TRL's policy as of f2cd577, around a model whose parameters it knows. One thing differs:
+// a view is cloned on the computing stream (PR #7195). On the copy stream, as in f2cd577, the clone
+// races. Modules that TRL excludes by name (heads, final norms) are offloaded here.
 constexpr StashPolicy trl() {
   return {.clone = StashPolicy::Clone::kOnCompute,
           .share = StashPolicy::Share::kForgotten,
@@ -58,24 +59,26 @@ constexpr StashPolicy trl() {
           .exempts_storages = true};
 }
 
-// TRL's before c26ba8789 (PR #6241, July 2026). It never forgot a storage that it had moved. So a
-// later tensor of the same forward at that address counted as saved already, and stayed.
+// Returns TRL's policy before c26ba8789 (PR #6241, July 2026). It never forgot a storage that it
+// had moved. So a later tensor of the same forward at that address counted as saved already, and
+// stayed.
 constexpr StashPolicy trl_with_stale_keys() {
   StashPolicy policy = trl();
   policy.share = StashPolicy::Share::kRemembered;
   return policy;
 }
 
-// TRL's if nobody called update_model_params: a transposed weight is not a Parameter, so it moves.
+// Returns TRL's policy if nobody called update_model_params: a transposed weight is not a
+// Parameter, so it moves.
 constexpr StashPolicy trl_untold() {
   StashPolicy policy = trl();
   policy.exempts_storages = false;
   return policy;
 }
 
-// TRL's with record_stream instead of the window, as in DeepSpeed and Megatron-LM. The computing
-// stream never waits for a copy out, so saved tensors pile up in the pool when the copies fall
-// behind.
+// Returns TRL's policy with record_stream instead of the window, as in DeepSpeed and Megatron-LM.
+// The computing stream never waits for a copy to the host, so saved tensors pile up in the pool
+// when the copies fall behind.
 constexpr StashPolicy by_record_stream() {
   StashPolicy policy = trl();
   policy.hold = StashPolicy::Hold::kRecordUse;

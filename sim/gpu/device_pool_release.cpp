@@ -25,7 +25,8 @@ void DevicePool::collect_garbage() {
   });
   std::int64_t reclaimed = 0;
   while (reclaimed < target && !left.empty()) {
-    // PyTorch keeps this average during a pass, while the sum of ages goes down.
+    // As in PyTorch, all blocks of a pass are compared with the average age at its beginning. The
+    // blocks that it frees lower the average of the next pass only.
     const std::int64_t average_of = ages;
     const auto average_by = static_cast<std::int64_t>(left.size());
     std::vector<Block*> younger;

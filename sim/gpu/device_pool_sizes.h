@@ -1,4 +1,5 @@
-// The constants and the rounding of PyTorch's caching allocator (c10/core/AllocatorConfig.h, 2.11).
+// The constants and the rounding of PyTorch's caching allocator (c10/core/AllocatorConfig.h, 2.11),
+// which the pool (device_pool*.cpp) and the replay of its traces share.
 #pragma once
 
 #include <cstdint>

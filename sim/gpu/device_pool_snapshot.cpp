@@ -1,4 +1,5 @@
-// Lists a pool's segments as PyTorch's snapshot does, and lets a pool begin with such segments.
+// Lists a pool's segments as PyTorch's snapshot does, for memory_recorder.h, and lets a pool begin
+// with such segments, for a replay that starts in the middle of a trace (snapshot_replay.h).
 #include <algorithm>
 
 #include "sim/gpu/device_pool.h"

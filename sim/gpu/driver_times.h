@@ -1,5 +1,5 @@
-// The time that the host's calls for device memory take. It counts for a pool that was full, and
-// has to give back memory before it gets more.
+// The time that the host's calls for device memory take. The machine adds it only when a pool that
+// was full has to give back memory before it gets more.
 //
 // A call takes longer for more memory. Expandable segments are mapped and unmapped page by page,
 // with several calls for each page (cuMemCreate, cuMemMap and cuMemSetAccess; cuMemUnmap and

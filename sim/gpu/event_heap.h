@@ -45,10 +45,11 @@ class EventHeap {
 
   std::size_t size() const { return count_ - (first_ != 0 ? 1 : 0); }
 
-  // The earliest pending time; kNever if nothing is pending.
+  // Returns the earliest pending time; kNever if nothing is pending.
   std::int64_t next_time() const { return heap_[first_].time; }
 
-  // It must not be empty. The result is valid until the next call.
+  // Removes and returns the earliest event. The heap must not be empty. The result is valid until
+  // the next call.
   const Event& pop() {
     fill_hole();
     first_ = least_of(1);

@@ -1,4 +1,5 @@
-// The pending events of a simulation, at most one for each slot, in the order of time and `order`.
+// The pending events of the engine, at most one for each slot, in the order of time and `order`
+// (event_heap.h says what a slot is).
 //
 // Usually few are pending: one for each engine of a device or two. Those stay sorted in an array,
 // so the next one's place is known without a comparison to wait for. If they become many, all go
@@ -21,10 +22,10 @@ class EventQueue {
 
   bool empty() const { return next_time() == kNever; }
 
-  // The earliest pending time; kNever if nothing is pending.
+  // Returns the earliest pending time; kNever if nothing is pending.
   std::int64_t next_time() const { return are_many_ ? heap_.next_time() : few_[count_].time; }
 
-  // The queue must not be empty.
+  // Removes the earliest event, and returns its slot. The queue must not be empty.
   std::uint32_t pop_slot() {
     if (are_many_) return pop_of_many();
     return few_[count_--].slot;

@@ -1,5 +1,5 @@
-// Writes a machine's run to a trace file. The times come from its engine, the names from its
-// operations.
+// Writes a machine's run to a trace file, for `ferry simulate --trace`. The times come from its
+// engine, the names from its operations.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,5 @@
-// Records what a device's allocator does, for a memory snapshot in PyTorch's format.
+// Records what device 0's allocator does, for a memory snapshot in PyTorch's format
+// (`ferry simulate --snapshot`).
 //
 // Times are the host's, since the start of the run: a simulated run has no date.
 #pragma once

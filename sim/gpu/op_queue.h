@@ -1,16 +1,17 @@
 // The engine's queues: operations in chunks of words, with 8 bytes for an operation that is like
 // the one before.
 //
-// A queue keeps its front operation whole. Of the others it keeps the differences from the one
-// before them in the queue: the kind, how many operations the host submitted and how much time
-// passed in between, and the value. If they fit, they take one word:
+// A queue keeps its front operation whole. Of each other operation it keeps the kind, the value,
+// and two differences from the operation before it in the queue: how many operations the host
+// submitted and how much time passed in between. If they fit, they take one word:
 //
 //     63       31 30           15 14           3 2     0
 //    |   value    |  later by ns  |  submissions | kind |
 //
 // What does not fit (after a pause of the host, a very long kernel, a copy between devices) takes
 // three words: the index and kind above a mark, the time, the value. So nothing is rounded, and
-// nothing takes more than 24 bytes. A chunk's last word links to the next chunk.
+// nothing takes more than 24 bytes. The last word that is written to a chunk links to the next
+// chunk.
 //
 // Chunks go back to a common store when they are read. So a long run that advances from time to
 // time needs memory only for what is queued.
@@ -67,8 +68,8 @@ class OpQueue {
   bool empty() const { return !has_front_; }
   const QueuedOp& front() const { return front_; }
 
-  // Adds an operation that fits into one word of the present chunk, behind the others. Returns
-  // false if it does not fit. Indices only grow.
+  // Adds the operation behind the others if it fits into one word of the present chunk. Otherwise
+  // returns false. The index must be larger than that of the operation before.
   bool try_push(const QueuedOp& op) {
     const std::uint64_t tag = op.tag - (last_tag_ & ~kKindMask);
     const auto later = static_cast<std::uint64_t>(op.not_before - last_not_before_);
@@ -118,7 +119,7 @@ class OpQueue {
   static constexpr std::uint64_t kKindMask = (1u << QueuedOp::kKindBits) - 1;
   static constexpr std::uint64_t kMark = kKindMask;  // the kind of a word that is not an operation
   static constexpr std::uint64_t kLink = kMark + 1;  // a bit: the word links to the next chunk
-  static constexpr int kAhead = 16;  // words to fetch ahead: the processor follows few queues
+  static constexpr int kAhead = 16;  // words; the processor itself prefetches for few queues only
   static constexpr int kLongWords = 3;
   static constexpr int kMarkBits = QueuedOp::kKindBits + 1;
   static constexpr int kTagBits = 15;     // up to 4,095 submissions later
@@ -133,7 +134,8 @@ class OpQueue {
     front_.value = static_cast<std::int64_t>(*read_++);
   }
 
-  // Continues in another chunk. A chunk's last word is kept free for the link.
+  // Continues in another chunk. The last word of a chunk is never used for an operation, so there
+  // is always room for the link.
   [[gnu::noinline]] void grow(ChunkStore& store) {
     const std::uint32_t chunk = store.take();
     std::uint64_t* words = store.words(chunk);

@@ -1,6 +1,6 @@
 // The error "CUDA out of memory. ...", in PyTorch's words (malloc of
-// c10/cuda/CUDACachingAllocator.cpp, 2.11). PyTorch may also add what NVML knows of processes; this
-// does not.
+// c10/cuda/CUDACachingAllocator.cpp, 2.11), so that a simulated failure reads like a real one.
+// PyTorch may also add what NVML knows of processes; this does not.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The possible sizes of a block for which a trace has only the requested bytes.
+// The possible sizes of a block for which a trace has only the requested bytes. snapshot_start.h
+// needs them, to know the blocks that existed before the trace.
 //
 // The allocator gives out a whole block if the rest would be small (up to 1 MiB in the large pool).
 // So a block is as large as its request, or up to so much larger. Later requests narrow this down:

@@ -2,7 +2,9 @@
 // addresses each would need for the requests that may have found too few.
 //
 // A trace tells where memory was mapped, but not which addresses were reserved. If a segment has
-// too few addresses left for a request, the allocator reserves more, even if mapping then fails.
+// too few addresses left for a request, the allocator reserves more, even if mapping then fails. If
+// a replay (snapshot_replay.h) differs from its trace, it is repeated with fewer addresses, until
+// none of needs() is left to try.
 #pragma once
 
 #include <cstdint>

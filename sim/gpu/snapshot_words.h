@@ -1,4 +1,5 @@
-// The entries of a memory snapshot as text for people.
+// The entries of a memory snapshot as text for people, for the differences that a replay finds
+// (snapshot_replay.h).
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The events of a pool that replays a trace. The trace says when work was done: a record is done
-// once finish() is called for it.
+// The events of a pool that replays a trace (snapshot_replay.h). There is no engine: the trace says
+// when work was done. A record is done once finish() is called for it. wait() does nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// PyTorch's pool of pinned host memory.
+// PyTorch's pool of pinned host memory, for the policies that simulate another library's offloading
+// (offload-all, checkpoint-offload-all). Ferry's own pool is host_pool.h.
 //
 // Models ATen/core/CachingHostAllocator.h (2.11) with default options. Sizes are rounded up to
 // powers of two, without a minimum. Of equal sizes, the buffer that came back last is reused first.

@@ -1,4 +1,6 @@
-// The simulated autograd, as the core sees it (shared/seam/autograd.h): a handle on the engine.
+// The simulated autograd, as the core sees it (shared/seam/autograd.h): a handle on the engine
+// (graph_engine.h), which runs backward, and on the state of the tape, which saves tensors. Without
+// that state only an offloader can use it: checkpoints and pipelines need it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// A running code: the contents of its slots, the nodes that it made, and its open regions. Globals
-// are visible in every frame.
+// A running code: the contents of its slots, the nodes that it made, and its open regions. The tape
+// makes one for each run of a code, so a recompute has slots of its own. Globals are visible in
+// every frame.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// The autograd graph of a simulated run: nodes, edges and saved tensors, as in PyTorch.
+// The autograd graph of a simulated run: nodes, edges and saved tensors, as in PyTorch. The tape
+// builds it, and graph_engine.h runs backward over it. Edges own the nodes that they lead to, so
+// the graph lives as long as somebody holds one of its ends.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Observes the nodes that the core requests for pipelines and reentrant checkpoints. These are
-// additional to those of the program's own ops.
+// additional to those of the program's own ops. ferry verify checks with it that they are the
+// expected ones (verify/oracles/asked_nodes.h).
 #pragma once
 
 #include <span>

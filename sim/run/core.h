@@ -1,6 +1,8 @@
 // The core on the simulated device, compiled once: the offloader in core.cpp, checkpoints and spans
 // in sim/run/training. A file that includes this and uses them on one of these devices compiles
 // only its own calls. Without it, a file that runs the core takes three times as long to compile.
+// The devices are the simulated one, and the same with a step that is wrong (Bent) or fails
+// (Faulty).
 #pragma once
 
 #include "shared/adaptors/bent.h"

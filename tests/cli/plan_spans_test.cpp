@@ -38,7 +38,7 @@ TEST_F(PlanSpansTest, APlanUnderExpandableSegmentsSaysSoAndIsSimulatedSo) {
   EXPECT_EQ(json["written"]["policy"], "best-expandable");
   EXPECT_NE(json["answer"].get<std::string>().find(
                 "Train with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment; "
-                "without it use best: "),
+                "without it, use best: "),
             std::string::npos)
       << json["answer"];
   EXPECT_NE(read("unet.plan").find("\"alloc_conf\": \"expandable_segments:True\""),

@@ -9,7 +9,7 @@ namespace ferry::verify {
 
 inline constexpr std::uint64_t kNoProgram = ~std::uint64_t{0};
 
-// The number for the calling thread, or kNoProgram. A signal handler may read it.
+// Returns the number for the calling thread, or kNoProgram. A signal handler may read it.
 inline std::atomic<std::uint64_t>& program_at_work() {
   thread_local std::atomic<std::uint64_t> number{kNoProgram};
   return number;

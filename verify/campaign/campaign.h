@@ -1,8 +1,10 @@
 // A campaign runs many random programs, on one or more threads, until an oracle objects to one.
+// `ferry verify` and hunts of other schedulers (verify/hunt/hunt.h) run campaigns.
 //
 // The result does not depend on the number of threads. Program number i of a seed is always the
 // same. If CampaignOptions::programs is set, the campaign reports the failing program with the
-// lowest number, and counts only the programs up to it (ledger.h).
+// lowest number, and counts only the programs up to it (ledger.h). If the time or `stop` ends the
+// campaign earlier, the number of tried programs depends on the speed.
 #pragma once
 
 #include <chrono>
@@ -68,7 +70,8 @@ class Deadline {
   const Clock::time_point start_ = Clock::now();
 };
 
-// The number of programs that a thread takes at once, and the first number that is not tried.
+// Return the number of programs that a thread takes at once, and the first number that is not
+// tried.
 std::uint64_t block_size(const CampaignOptions& options);
 std::uint64_t end_of(const CampaignOptions& options);
 

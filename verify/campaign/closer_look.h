@@ -1,4 +1,5 @@
-// More checks for some of the runs to which no oracle objects:
+// More checks for some of the runs to which no oracle objects. Campaigns make them for about one
+// program in 32. Reports and shrinking make them to find such a failure again.
 //
 // * The same run is made again, and must issue the same operations.
 // * The device executes the recorded operations in random orders, and every access must see the
@@ -15,7 +16,8 @@
 
 namespace ferry::verify {
 
-// Makes the run twice. Adds the orders that it tried to `coverage`.
+// Makes the run twice, and returns the first objection of these checks. Adds the orders that it
+// tried to `coverage`.
 std::optional<Verdict> look_closer(const RunSpec& spec, Coverage& coverage);
 
 // Tries two orders of the recording: a random one and one of PCT (sim/choices/strategies.h). The

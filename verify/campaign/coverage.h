@@ -1,5 +1,6 @@
 // Coverage of a campaign: which features its programs had, which steps the core took, and how often
-// each choice was requested. All members are sums, so they do not depend on the order of programs.
+// each choice was requested. `ferry verify` prints it, so that a user sees what was tried. All
+// members are sums, so they do not depend on the order of programs.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// Random runs: a seed and a number give a run spec (run_spec.h), which is tried at once.
+// Random runs: a seed and a number give a run spec (run_spec.h), which is tried at once. Campaigns,
+// and the tables of mutants and of other schedulers, consist of such runs.
 //
 // Equal seeds and numbers give equal runs. The spec records the random answers, so that it can be
 // replayed and shrunk.
@@ -28,8 +29,9 @@ struct DrawnRun {
 RunSpec draw_spec(const CoreTrials& core, const Mutant& mutant, Draws& draws,
                   Sizes sizes = Sizes::kMixed);
 
-// Makes a random spec and tries it. In half of the runs the answers to choices are random, and in
-// one run of six a call or an allocation fails. The spec then records these answers.
+// Makes a random spec and tries it. In about half of the runs the answers to choices are random,
+// but never if the step itself contains a failing one. In about one run of six, one call or
+// allocation is made to fail, if the run has so many of them. The spec records these answers.
 DrawnRun try_drawn(const CoreTrials& core, const Mutant& mutant, std::uint64_t seed,
                    std::uint64_t number, StreamOpConsumer* watch = nullptr,
                    Sizes sizes = Sizes::kMixed);

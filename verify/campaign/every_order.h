@@ -1,6 +1,7 @@
-// Runs a pipeline in every order of its turns. A turn belongs to a worker or, in backward, to a
-// thread of the engine. Equivalent orders form a class, and one order of each class runs
-// (sim/choices/turn_orders.h).
+// Runs a pipeline in every order of its turns, for `ferry verify --every-order`. A turn belongs to
+// a worker or, in backward, to a thread of the engine. Equivalent orders form a class, and one
+// order of each class runs (sim/choices/turn_orders.h). The number of classes grows very fast with
+// the number of turns, so the pipeline must be small.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,9 @@
 
 namespace ferry::verify {
 
-// Returns the spec with as few turns as possible: one step, one backward and two micro-batches, or
-// one micro-batch for each device if the stages are interleaved.
+// Returns the spec with few turns: one step, one backward and at most two micro-batches, or one
+// micro-batch for each device if the stages are interleaved. Also removes writes that must be
+// rejected (PipelineTrial::drop_refused).
 RunSpec in_few_turns(RunSpec spec);
 
 // Tries the spec in at most `most` runs. It stops when an oracle objects or `late` returns true.

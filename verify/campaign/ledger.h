@@ -56,9 +56,9 @@ class Ledger {
 
   bool is_waiting() const;     // true if a block that counts is not given back yet
   std::int64_t tried() const;  // all programs that were given back
-  // The sum over the blocks that count.
+  // Returns the sum over the blocks that count.
   Coverage coverage() const;
-  // The state from which a campaign that ends now can continue.
+  // Returns the state from which a campaign that ends now can continue.
   Settled settled() const;
   const std::optional<Failure>& failure() const { return failure_; }
 

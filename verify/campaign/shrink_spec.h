@@ -6,8 +6,9 @@
 
 namespace ferry::verify {
 
-// Returns a smaller spec to which the same oracle objects, and from which nothing more can be
-// removed. After `runs_max` runs it returns the smallest spec found so far.
+// Returns the smallest spec that it finds to which the same oracle objects. It removes the unusual
+// answers, parts of the program and single deviations, and makes about `runs_max` runs at most. If
+// no oracle objects to `spec` again, returns `spec` itself.
 RunSpec shrink_spec(const RunSpec& spec, const Verdict& verdict, int runs_max = 5000);
 
 }  // namespace ferry::verify

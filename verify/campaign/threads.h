@@ -1,5 +1,9 @@
-// Runs the same function on several threads. Meanwhile the calling thread can do other work and ask
-// if all have ended.
+// Runs the same function on several threads, for campaigns and for the ranks of `ferry verify`.
+// Meanwhile the calling thread can do other work, such as to report progress, and ask if all have
+// ended.
+//
+// The destructor waits until all threads have ended. What a thread throws is lost, except in
+// ended_within().
 #pragma once
 
 #include <algorithm>

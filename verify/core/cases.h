@@ -1,5 +1,6 @@
-// Special cases for mutants that no random program can show, by the mutant's name. Each case uses
-// the core directly, with the rules of the mutant.
+// Special cases for mutants that no random program can show, by the mutant's name. The mutation
+// matrix (matrix.h) runs a case instead of programs. Each case uses the core directly, with the
+// rules of the mutant. It must hold without the mutant and fail with it.
 #pragma once
 
 #include <functional>

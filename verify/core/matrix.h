@@ -1,6 +1,6 @@
-// The mutation matrix: for each mutant of the core, the oracle that kills it, the number of
-// programs that this takes, and the size of the smallest counterexample; or the unit test that
-// kills it.
+// The mutation matrix, for `ferry verify --mutants`: for each mutant of the core, the oracle that
+// kills it, the number of programs that this takes, and the size of the smallest counterexample; or
+// the unit test that kills it. A mutant that nothing kills shows that the oracles miss something.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct MatrixRow {
   // Returns the text for the table; empty if the mutant survived.
   std::string killed_by() const {
     if (!test.empty()) return "a test: " + test;
-    if (killed_by_own_case) return "a case of its own";
+    if (killed_by_own_case) return "a special case";
     return oracle ? std::string(name(*oracle)) : "";
   }
 

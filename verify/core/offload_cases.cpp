@@ -1,4 +1,5 @@
-// Special cases for what programs cannot contain: tensors of another device.
+// Special cases (cases.h) for what programs cannot contain: tensors of another device. The
+// offloader must leave such a tensor where it is.
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -10,7 +10,7 @@ namespace ferry::verify {
 
 // Tests the schedulers that the command line names, or all of them, one after the other, and prints
 // the results. `--help` lists the options. Returns the exit code: 0 if no oracle objects, 1 if one
-// does, 2 if the command line is wrong.
+// does, 2 if the command line is wrong, and a higher code if a signal or an error ends the program.
 int hunt_main(int argc, char** argv, const std::vector<HuntedScheduler>& schedulers);
 
 }  // namespace ferry::verify

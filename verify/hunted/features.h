@@ -1,5 +1,8 @@
-// Features of random steps that a scheduler may not support. Each has a word for `--without`, and a
-// function that replaces the feature in a trial.
+// Features of random steps that a scheduler may not support. HuntedScheduler::without and the
+// option `--without` of a hunt name them, and reports list those that a failure needs.
+//
+// Each has a word and a function that replaces the feature in a trial. A scheduler's own programs
+// are not changed.
 #pragma once
 
 #include <array>

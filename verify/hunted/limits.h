@@ -1,5 +1,6 @@
 // Functions that remove from random steps (verify/programs/recipe.h) what a scheduler does not
-// support. They only change the recipe, and applying one twice is the same as applying it once.
+// support, for HuntedScheduler::limit and features.cpp. They only change the recipe, and applying
+// one twice is the same as applying it once.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +50,7 @@ inline void without_dead_branches(Recipe& recipe) {
   if (recipe.segments) without(recipe, {LayerKind::kExcluded});
 }
 
-// No forward runs before the backward of the earlier one.
+// Changes the step so that no forward runs before the backward of the earlier one.
 inline void in_turn(Recipe& recipe) { recipe.order = MicrobatchOrder::kFbfb; }
 
 // Gives all tensors one size, so that freed bytes are soon reused.

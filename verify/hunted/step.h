@@ -1,4 +1,5 @@
-// Random steps for tests of a user's scheduler. A step has only what the scheduler supports.
+// Random steps for tests of a user's scheduler, one at a time. (A hunt tries many, see hunt.h.) A
+// step has only what the scheduler supports.
 // ferry/verify_rapidcheck.h makes RapidCheck generators of steps.
 #pragma once
 

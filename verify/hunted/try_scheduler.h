@@ -1,6 +1,8 @@
 // Runs one scheduler on one random step, and asks the oracles: hazards, errors, gradients, leaks,
-// and the promises of HuntedScheduler. The scheduler runs in the place of Ferry's offloader;
-// checkpoints in the step are Ferry's own.
+// and the promises of HuntedScheduler. Campaigns and hunts call it through try_spec
+// (verify/campaign/run_spec.h).
+//
+// The scheduler runs in the place of Ferry's offloader; checkpoints in the step are Ferry's own.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +33,8 @@ SchedulerStep scheduler_step(const HuntedScheduler& scheduler, std::uint64_t num
                              std::uint64_t seed = 0);
 
 // Returns the verdict of the first oracle that objects, or nothing. Errors and gradients must be
-// those of a run that keeps every tensor and recomputes nothing.
+// those of a run that keeps every tensor and recomputes nothing. If a call or an allocation failed,
+// judge_failure (verify/oracles/errors.h) judges the run instead.
 std::optional<Verdict> try_scheduler(const HuntedScheduler& scheduler, const SchedulerStep& step,
                                      const Conditions& conditions = {});
 

@@ -2,7 +2,8 @@
 // (HuntedScheduler::moves_all).
 //
 // A tensor counts as moved if its pack makes a copy to the host, or if an earlier pack copied the
-// same bytes and nothing has written or freed them since.
+// same bytes and nothing has written or freed them since. Exempt tensors and tensors below 1 KiB
+// may stay.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // The mutants of the core: every step with every bend that applies to it, every rule, and every
-// fault of the simulated world below the core.
+// fault of the simulated world below the core. They test the oracles (`ferry verify --mutants`,
+// verify/core/matrix.h).
 //
 // A mutant must be caught by an oracle on some random program. If no program can show the
 // difference, a special case (verify/core/cases.h) or a unit test of the core catches it.

@@ -1,7 +1,8 @@
 // A model of the offloader. From the options, and from what was packed and unpacked, it works out
 // which tensors must move, what the statistics must be, and what the decision log must say. It
 // compares this with the copies that the simulated machine made, with the statistics and with the
-// log. way_back.h has the part of the model for backward.
+// log. way_back.h has the part of the model for backward. try_core.h and try_saves.h watch their
+// runs with it.
 //
 // The rules for a pack: the tensor stays on the device, shares a copy that is on the host already,
 // or is sent, once and in one copy. The forward window is a list in packing order. An unpack finds

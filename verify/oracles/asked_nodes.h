@@ -1,5 +1,5 @@
-// Checks the nodes that a pipeline adds to autograd's graph: they must be the expected ones, and
-// none of them unused.
+// Counts the nodes that a pipeline adds to autograd's graph. try_pipeline.cpp checks that they are
+// the expected ones (pipeline_picture.h), and that none is unused.
 //
 // A node is identified by its shape: how many tensors and phonies go in and come out. For example,
 // a fork takes a tensor and returns a tensor and a phony. A node's backward runs on the stream on

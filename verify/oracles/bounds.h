@@ -1,6 +1,6 @@
-// Checks the offloader's limits on device memory: the forward stash fits its window, and the
-// backward stash fits the limits on prefetched and held tensors plus the storages that a node
-// needs.
+// Checks the offloader's limits on device memory, for try_core.h: the forward stash fits its window
+// (or is one larger storage), and the backward stash fits the limits on prefetched and held tensors
+// plus the storages that a node needs. Automatic limits are not checked.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct ProgramBounds {
   std::int64_t kept = 0;
 };
 
+// Compares the peaks in the statistics with the limits. Returns nothing if they fit.
 std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadStatistics& counts,
                                     const ProgramBounds& program);
 

@@ -1,5 +1,6 @@
 // Finds by brute force how the stages of a pipeline and the segments of a chain must be cut, and
-// which declarations of skip tensors are wrong. It shares no code with the core.
+// which declarations of skip tensors are wrong. It shares no code with the core, so that trials can
+// compare the core with it.
 #pragma once
 
 #include <cstddef>

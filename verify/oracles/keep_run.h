@@ -15,8 +15,7 @@
 namespace ferry::verify {
 
 // Conditions of a run that are not part of the trial. If `choices` make a call or an allocation
-// fail, calls of the program may end early. Then gradients are not compared, and errors are
-// counted.
+// fail, calls of the program may end early. Then judge_failure (errors.h) judges the run.
 struct Conditions {
   choices::Choices* choices = nullptr;
   StreamOpConsumer* watch = nullptr;
@@ -29,7 +28,7 @@ sim::Simulation run_that_keeps(const Program& program, const Hardware& hardware,
                                std::shared_ptr<const sim::Prepared> prepared,
                                Lifespans* lifespans = nullptr);
 
-// Returns true if a call or an allocation was made to fail.
+// Returns true if a call was made to fail, or if an allocation failed.
 bool struck(const sim::Simulation& run, const Conditions& conditions);
 
 }  // namespace ferry::verify

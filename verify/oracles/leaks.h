@@ -1,4 +1,5 @@
-// Checks for leaks: what is left after the program of a run has dropped everything.
+// Checks for leaks: what is left after the program of a run has dropped everything. lives.h and
+// lifespans.h find recomputed tensors that are freed before the end, but too late.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,7 @@
 // Runs a program without any recompute, under hooks that keep every saved tensor. It records what
 // would have been needed to get each tensor back (saved_sources.h): which calls spans would
 // recompute, and which tensors would be rejected because they were written since their save.
+// versions.h and replays.h compare a run of the core with it.
 //
 // Not modelled: programs with both segments and calls that are spans, reentrant segments, plans
 // with segments that bodies of nodes call, and writes by a segment's function to what it has saved.

@@ -1,5 +1,6 @@
 // Finds which saved tensors each backward needs. It makes a run without recomputes, under hooks
-// that keep every tensor and record the graph task in which it is unpacked.
+// that keep every tensor and record the graph task in which it is unpacked. recomputes.h works out
+// from this how often a checkpoint must be recomputed.
 //
 // A recompute changes neither what forward saves nor what backward reaches. So a run with
 // checkpoints must get back the same tensors in the same tasks. Tensors that backwards save, for

@@ -1,9 +1,10 @@
-// Checks where and in what order a pipeline's kernels run:
+// Records where and in what order a pipeline's kernels run. try_pipeline.cpp judges it:
 //
 // * Each kernel runs on the device whose memory it reads and writes.
-// * As many forwards run before the first backward as the schedule says.
-// * Backward takes the last micro-batch first.
-// * A recompute starts before its stream waits for the gradients that it is needed for.
+// * If a schedule runs backward, as many forwards run before the first backward as it says.
+// * If the caller starts backward, it takes the last micro-batch first.
+// * If the caller starts backward and no layer pops a skip tensor, a recompute starts before its
+//   stream waits for the gradients that it is needed for.
 //
 // Values do not show such faults. A simulated kernel computes the same with memory of another
 // device, which CUDA would reject or access over the link, and a sum of gradients has one value in
@@ -38,7 +39,8 @@ class Places final : public StreamOpConsumer {
   void step_begins() { ran_.clear(); }
   // Forgets what streams have waited for: that belongs to an earlier backward.
   void backward_begins() { waited_.clear(); }
-  // Everything that is computed from this memory belongs to the micro-batch.
+  // Says that this memory has the micro-batch's input. What is computed from it belongs to the
+  // micro-batch, too.
   void input(const Range& range, std::size_t microbatch) { of_[range.address] = microbatch; }
 
   // Returns the micro-batch whose tensor begins there, if any.

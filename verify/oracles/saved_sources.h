@@ -3,11 +3,11 @@
 //
 // If a tensor was written in place after its save, each source has its own rule for an error:
 //
-// * A tensor that was kept or moved: error. * A tensor that a segment recomputes is a new tensor,
-// so it may be written. But the segment's inputs
-//    were saved under the hooks around it, and a written input is an error.
+// * A tensor that was kept or moved: error.
+// * A tensor that a segment recomputes is a new tensor, so it may be written. But the segment's
+//   inputs were saved under the hooks around it, and a written input is an error.
 // * A tensor that a span made: error. It is also an error if a call that must be recomputed for the
-//    tensor read a tensor from outside, and that one was written since.
+//   tensor read a tensor from outside, and that one was written since.
 //
 // A segment or a span brings back everything that is alive when a graph task first needs some of
 // it. Its own inputs are then needed in the order of the calls that read them.

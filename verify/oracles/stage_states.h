@@ -1,4 +1,5 @@
-// Checks the state that a pipeline's layers see:
+// Checks the state that a pipeline's layers see. try_pipeline.h reports what each stage finds, on
+// workers that begin with the state of a new thread (fresh_workers.h):
 //
 // * autocast as the caller set it;
 // * grad mode if the caller has it and the stage is not recomputed later;

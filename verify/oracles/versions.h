@@ -1,8 +1,9 @@
-// Checks errors for saved tensors that were written in place. The model says, for the whole run,
-// which calls of main must end in this error, with which versions and after how many other unpacks,
-// and that no other call does.
+// Checks the errors for saved tensors that were written in place. A run that keeps everything
+// cannot be the reference, because recomputing changes which writes matter: a written input of a
+// checkpoint must be an error, a written tensor that it recomputes must not be one.
 //
-// It works from the program and its plan, with a run that recomputes nothing (model_run.h).
+// expected_errors lists the errors that a program with its plan must give. It gets them from a
+// model (model_run.h), whose limits apply. try_core.h compares them with the errors of the core.
 #pragma once
 
 #include <memory>
@@ -16,12 +17,14 @@
 
 namespace ferry::verify {
 
-// Returns the errors of a run that has no others. `spans` and `plan` are as in ModelRun.
+// Returns the errors in the order in which they occur, with the versions in their messages. The
+// program must have no other errors. `spans` and `plan` are as in ModelRun.
 std::vector<sim::ProgramError> expected_errors(
     const Program& program, const std::vector<PlanSpan>& spans, const SegmentPlan* plan,
     std::shared_ptr<const sim::Prepared> prepared = nullptr);
 
-// Describes the first error that is not as expected; empty if there is none.
+// Compares two lists in order, by message and by the number of saved tensors unpacked before the
+// error, and not by line number. Describes the first difference; empty if there is none.
 std::string misrefused(const std::vector<sim::ProgramError>& expected,
                        const std::vector<sim::ProgramError>& found);
 

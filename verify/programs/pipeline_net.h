@@ -1,6 +1,8 @@
 // The program of a pipeline's trial, with one code for each layer. Each layer reads x, its weight
-// and perhaps a skip tensor, and saves them; its backward reads what was saved. The last code
-// computes the loss.
+// and perhaps a skip tensor, and saves them; its backward reads what was saved. There are also
+// codes for the loss and for random numbers.
+//
+// It has no main code: try_pipeline.h calls the codes, in a pipeline or one after the other.
 #pragma once
 
 #include <cstddef>

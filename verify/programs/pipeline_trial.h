@@ -1,5 +1,8 @@
-// The trial of a pipeline: a random network of layers with skip tensors, its stages, and how it
-// runs.
+// The trial of a pipeline, for try_pipeline.h: a random network of layers with skip tensors, its
+// stages, and how it runs.
+//
+// Some trials are wrong on purpose: a layer declares a skip tensor that it does not have (Stray),
+// or writes an input that its stage must not write (refused_stage). The pipeline must reject them.
 #pragma once
 
 #include <algorithm>

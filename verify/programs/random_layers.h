@@ -43,8 +43,9 @@ class RandomLayers {
                   bool fails);
 
   Activation dropout(Region& region, const Activation& x);
-  // Makes z = h(y, g). g is the gradient of a function of y, with respect to y or to the weight of
-  // the layer that made y. z has a graph.
+  // Runs a backward inside the forward, and returns z = h(y, g). g is the gradient of a function of
+  // y, with respect to y or to the weight of the layer that made y. Backward of z goes to y, and to
+  // g only with kInnerCreates.
   Activation inner_backward(const Region& region, Extra extra, const Layer& layer, Slot w,
                             const Activation& y);
 

@@ -14,7 +14,6 @@
 // plain calls. So a segment that draws random numbers preserves their state. The reentrant variant
 // is used only if its input has a gradient and gradients are summed in the same order.
 // check_program accepts every program.
-// of gradients are formed in the same order. check_program accepts it.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Lists the trials that are one step smaller than a trial, largest steps first: without some
-// layers, or with one number closer to its smallest value. The lists are RapidCheck sequences, so
-// RapidCheck tests can shrink with them, too.
+// layers, or with one number closer to its smallest value. shrink_spec.h shrinks failing runs with
+// these lists. They are RapidCheck sequences, so RapidCheck tests can shrink with them, too.
 #pragma once
 
 #include <rapidcheck.h>

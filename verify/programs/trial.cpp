@@ -23,7 +23,7 @@ SegmentPlan draw_segment(Draws& draws, int depth) {
   return plan;
 }
 
-// Returns the random spans that fit into the operators [begin, end).
+// Places the random spans in the operators [begin, end), as spans_in does.
 std::vector<PlanSpan> spans_within(const std::vector<OperatorRange>& operators, std::size_t begin,
                                    std::size_t end, const std::vector<DrawnSpan>& drawn) {
   std::vector<PlanSpan> spans;

@@ -53,7 +53,8 @@ void draw_backward_window(Draws& draws, CoreOptions& options);
 // The plan may not fit the program. Null: the segments have no plan.
 std::shared_ptr<const SegmentPlan> draw_plan(Draws& draws);
 Trial draw_trial(Draws& draws, Sizes sizes = Sizes::kMixed);
-// Returns those of the random spans that fit into the program.
+// Places the random spans in the program, one after the other. A span that is too long is
+// shortened; spans that would begin past the last operator are left out.
 std::vector<PlanSpan> spans_in(const Program& program, const std::vector<DrawnSpan>& drawn);
 
 // Describe a trial in words, on one line: everything that differs from the simplest trial of its
@@ -67,8 +68,9 @@ inline bool has_plan(const Trial& trial) { return trial.plan && trial.recipe.seg
 inline bool has_spans(const Trial& trial) {
   return !trial.spans.empty() && !(trial.recipe.segments && trial.recipe.whole);
 }
-// Returns true if its checkpoints are selective. Kept results serve one backward and no span, so
-// this excludes other features.
+// Returns true if its checkpoints are selective: each keeps some results and recomputes the others.
+// Kept results can be used in one backward only, and not in spans. So a trial with a retained
+// graph, higher derivatives, an inner backward, a failing step or spans is not selective.
 bool is_selective(const Trial& trial);
 
 }  // namespace ferry::verify

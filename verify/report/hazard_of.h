@@ -1,5 +1,6 @@
 // Makes a hazard file (formats/HAZARD.md) of a run: the stream log of the run, the verdicts on it,
-// and an order of the device that shows the fault.
+// and an order of the device that shows the fault, if one is found. `ferry verify` and hunts write
+// it with `--hazard`.
 #pragma once
 
 #include "formats/hazard_file.h"

@@ -1,5 +1,7 @@
 // A report describes a failure on one screen: the two accesses, the edge that is missing between
-// them, what would add it, and how to repeat the run.
+// them, what would add it, and how to repeat the run. `ferry verify` and hunts print it.
+//
+// Only races have accesses and edges. For other failures the report has the words of the oracle.
 #pragma once
 
 #include <cstdint>

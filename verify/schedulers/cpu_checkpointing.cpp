@@ -1,5 +1,6 @@
 // DeepSpeed's activation checkpointing with cpu_checkpointing: inputs of a checkpoint go to the
 // host.
+// The oracles are tried on it, with or without its published fault (registry.h).
 //
 // In the faulty version, the non-reentrant variant empties the caller's tensors to free them at
 // once, before the forward that must still read them.

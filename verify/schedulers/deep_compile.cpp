@@ -1,4 +1,5 @@
 // DeepSpeed's DeepCompile, which puts copies into the compiled forward and backward graphs.
+// The oracles are tried on it, with or without its published fault (registry.h).
 //
 // In the faulty version, each value of the graph (here the i-th save of a forward) has one host
 // buffer. A second forward before the backward overwrites it.

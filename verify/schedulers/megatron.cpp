@@ -1,10 +1,12 @@
 // Megatron-Core's fine-grained activation offloading.
+// The oracles are tried on it, with or without its published faults (registry.h).
 //
 // The saves of a forward (a chunk) go to the host in groups on one stream, and come back on
 // another. When the backward has popped a group, the group before it is reloaded; after the first
 // group of a chunk, the last group of the next chunk is. A save that was not reloaded in time is
 // reloaded when it is popped, on the compute stream. The page-locked pool is Megatron's own:
-// buffers by size, first in, first out.
+// buffers by size, first in, first out. One faulty version does not wait for the offload before it
+// reloads a save on the compute stream. The other hands out a buffer whose reload still runs.
 #include <algorithm>
 #include <cstddef>
 #include <deque>

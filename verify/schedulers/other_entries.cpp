@@ -1,4 +1,5 @@
-// The entries of all systems except torchtune and TRL.
+// The entries of the registry (registry.h) for all systems except torchtune and TRL. Each limit
+// removes from random steps what the system does not support, and may add what its fault needs.
 #include "verify/schedulers/entries.h"
 
 #include <algorithm>

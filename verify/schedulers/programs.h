@@ -1,4 +1,5 @@
-// Random steps for faults that the usual recipes (verify/programs/recipe.h) do not reach.
+// Random steps for faults that the usual recipes (verify/programs/recipe.h) do not reach. The
+// entries for verl use them (other_entries.cpp).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Schedulers of other systems, each with a published fault and, if a fix is known, without it. They
-// measure the oracles: every faulty one must be caught by the oracle that fits its cause, and every
-// fixed one must be clean.
+// measure the oracles (`ferry verify --schedulers`): every faulty one must be caught by the oracle
+// that fits its cause, and every fixed one must be clean.
 //
 // Each entry has one fault. Other faults of the same system are left out, by the policy or by
 // `limit`, which removes from a random step what the scheduler was never made for. Sources are

@@ -1,4 +1,5 @@
 // torch.autograd.graph.save_on_cpu with copies on a second stream (pytorch #106360).
+// The oracles are tried on it, with or without its published fault (registry.h).
 //
 // A restored tensor is allocated in the pool of the copy stream. After its node, the block returns
 // to this pool. In the faulty version nothing stops the copy stream from writing to the block while

@@ -1,5 +1,5 @@
-// The table of schedulers of other systems: which oracle caught which fault, after how many
-// programs, and if the fixed ones are clean.
+// The table of schedulers of other systems, for `ferry verify --schedulers`: which oracle caught
+// which fault, after how many programs, and if the fixed ones are clean.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// The schedulers of other systems. Each has a policy that says what is wrong with it; the default
-// policy is right.
+// The schedulers of other systems, on which the oracles are tried (registry.h). Each has a policy
+// that says what is wrong with it; the default policy is right.
 //
 // They copy published behaviour only; the registry names the sources. What a system does apart from
 // its fault is included if the fault depends on it. Common to all: a copy keeps the strides of a
-// view, and page-locked memory comes from PyTorch's pool, which waits for running copies. A policy
-// may differ.
+// view, and page-locked memory goes back to the host pool with an event, so that the pool waits for
+// running copies, as PyTorch's does. (ferry verify simulates Ferry's pool.) A policy may differ.
 #pragma once
 
 #include <memory>

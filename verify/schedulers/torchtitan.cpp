@@ -1,8 +1,9 @@
 // torchtitan's activation offloading with a slab of host slots (PR #2581).
+// The oracles are tried on it, with or without its published fault (registry.h).
 //
 // The i-th save of a forward always goes to slot i. So a copy into a slot must follow the previous
 // step's copy out of it. Only the compute stream orders the two, because it waited for the copy
-// out.
+// out. In the faulty version, the copy stream waits for itself instead of the compute stream.
 #include <cstddef>
 #include <memory>
 #include <utility>

@@ -1,5 +1,6 @@
-// The entries of torchtune and TRL. Sometimes the fix of one fault was the cause of the next: see
-// 4280, 5730 and enter, or 5694 and 7195.
+// The entries of the registry (registry.h) for torchtune and TRL. All run one scheduler
+// (sim/field/stash.h), with a policy for each version. Sometimes the fix of one fault was the cause
+// of the next: see 4280, 5730 and enter, or 5694 and 7195.
 #include <algorithm>
 #include <cstddef>
 

@@ -1,9 +1,12 @@
-// TransformerEngine's activation offloading, layer by layer.
+// TransformerEngine's activation offloading, layer by layer, with or without its published fault.
+// ferry verify --schedulers runs both, to see whether the oracles find the fault. The entries are
+// in other_entries.cpp.
 //
-// The saves of a layer go to the host together. They come back together, one layer before their
-// use, on one stream, into blocks of the compute stream's pool. When backward begins a layer, it
-// drops everything of the other layers. The user of a tensor has waited for its copy, but nothing
-// waits for the copy of an unused one, which is the fault.
+// Every three saves count as a layer. The saves of a layer go to the host one by one. They come
+// back together, one layer before their use, on one stream, into blocks of the compute stream's
+// pool. When backward begins a layer, it drops everything of the other layers. The compute stream
+// has waited for the copy of each used tensor, but not for the copy of an unused one: that is the
+// fault. With `waits_for_unused` it waits for this copy before the tensor is dropped.
 #include <cstddef>
 #include <memory>
 #include <set>
@@ -66,7 +69,7 @@ class TransformerEngine {
 
   std::size_t layers() const { return (saves_.size() + kLayer - 1) / kLayer; }
 
-  // Called when forward begins the next layer. The sources of the previous layer are dropped.
+  // Makes the current stream wait for all copies to the host so far, and drops their sources.
   void sync_offloads() {
     if (sources_.empty()) return;
     order(device_, Step::kOffloaded, copies_, Step::kEvict, device_.current_stream());

@@ -1,4 +1,5 @@
 // Unsloth's gradient checkpointing: the input of each checkpoint goes to a numbered host buffer.
+// The oracles are tried on it, with or without its published fault (registry.h).
 //
 // The first forward after the start of a backward numbers from 0 again. The recompute of an outer
 // checkpoint runs such a forward, with the inner checkpoints, while earlier inputs are still

@@ -1,4 +1,5 @@
 // verl's (and ms-swift's) activation offloading in groups.
+// The oracles are tried on it, with or without its published fault (registry.h).
 //
 // Saves of one group with the same address and dtype share one copy. In the faulty version the key
 // of the copy lacks shapes and strides. So a later save gets the elements of the first one in the

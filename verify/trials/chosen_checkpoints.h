@@ -1,5 +1,6 @@
-// Says which layers of a chain are checkpoints, and what selective checkpoints keep: as the core
-// decides it, and as it must be.
+// Cuts the chain of a trial into checkpoints, as the core cuts it and as it must be cut. Also says
+// which operators' outputs selective checkpoints keep. try_core.h runs the core's cut, and expects
+// the counts of the right one.
 #pragma once
 
 #include <memory>

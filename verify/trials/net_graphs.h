@@ -1,10 +1,10 @@
 // Says which values of a pipeline have a graph of autograd. It works from the trial alone; with
-// frozen layers, not every value has one.
+// frozen layers, not every value has one. try_pipeline.cpp and pipeline_picture.h use it to predict
+// what autograd saves and which nodes there are.
 //
 // A layer whose weight has no gradient makes a node only if it reads something that has a graph.
 // Two things add a graph: the first run of a checkpoint, whose outputs always have one, and, if the
 // caller starts backward, the edges that put micro-batches in order (shared/pipeline/pipeline.h).
-// the caller's autograd goes backward, the edges that order it (shared/pipeline/pipeline.h).
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,9 @@
 // The simulated device with conditions that random programs never have: a full host, streams that
 // are threads of the host, failing waits, and another thread that drops a tensor in the middle of a
-// call.
+// call. try_saves.h and try_exempt.h run an offloader on it.
+//
+// There is no second thread: the device drops the tensor itself, when it is asked if the tensor's
+// storage exists.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Predicts what a pipeline does between its stages: the nodes that it adds to autograd's graph, and
-// the transfers between devices. It works from the trial alone.
+// the transfers between devices. It works from the trial alone. try_pipeline.cpp compares it with a
+// run. It does not model layers that stop gradients.
 //
 // If the caller starts backward (shared/pipeline/pipeline.h):
 //

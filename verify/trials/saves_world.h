@@ -1,8 +1,9 @@
 // A simulated machine with all checkers, and functions that use its tensors as a program would:
-// kernels that fill, write and read them, views, and storages that get other memory.
+// kernels that fill, write and read them, views, and storages that get other memory. try_saves.h
+// plays the program with it.
 //
 // The simulated program is careful: when it changes the stream, the new stream waits for the old
-// one, and the pool is told of every other stream that uses a block.
+// one, and every other stream that uses a block is reported to the pool (record_use).
 #pragma once
 
 #include <cstdint>

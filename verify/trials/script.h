@@ -1,4 +1,5 @@
-// An autograd that its caller controls: graph tasks and nodes are brackets around calls.
+// An autograd that its caller controls: graph tasks and nodes are brackets around calls. With it,
+// try_saves.h and try_exempt.h use an offloader by hand, without a program.
 //
 // The callbacks of a node run when its call has returned and everything unpacked in it is dropped;
 // those of a task run when the task ends. The watch is notified of both, as by the simulated

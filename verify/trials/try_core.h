@@ -1,7 +1,10 @@
-// Runs the core on one trial and asks every oracle about the run.
+// Runs the core on one trial and asks the oracles about the run. Campaigns call it for each
+// program that is no pipeline (verify/core/core_trials.cpp).
 //
 // A second run of the same program keeps every tensor and recomputes nothing. Both runs must have
-// the same gradients and errors.
+// the same gradients and errors. There are other rules if a call or an allocation is made to fail
+// (errors.h), or if the step writes to a saved tensor (versions.h, recomputes.h). An oracle that
+// models only some programs is not asked about the others.
 #pragma once
 
 #include <optional>

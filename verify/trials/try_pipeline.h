@@ -1,5 +1,5 @@
 // Runs a random network (pipeline_net.h) in the core's pipelines, on several simulated GPUs. Its
-// results must equal a training that takes the micro-batches one by one on one GPU.
+// results must equal a training without a pipeline on one GPU. Orders and counts are checked, too.
 #pragma once
 
 #include <cstdint>
@@ -435,7 +435,7 @@ class NetRun {
   std::int64_t kept_ = 0;
 };
 
-// Takes the micro-batches one by one, without a pipeline.
+// Trains on one GPU, without a pipeline.
 NetResult run_plain(const PipelineTrial& trial);
 NetResult run_pipelined(const PipelineTrial& trial, const Subject& subject = {},
                         const Conditions& conditions = {});

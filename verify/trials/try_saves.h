@@ -7,7 +7,6 @@
 // If the host has no room, the tensor stays or the caller gets an error. A failing wait is reported
 // once, and the next try works. At the end nothing may be left. The model in
 // verify/oracles/accounts.h says what must move.
-// works; at the end nothing is left. The accounts (verify/oracles/accounts.h) say what moves.
 #pragma once
 
 #include <cstdint>

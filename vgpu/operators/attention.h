@@ -1,6 +1,7 @@
-// Fused attention as a GPU computes it, on CPU tensors. There are three variants: LibTorch takes
-// the memory-efficient one for single precision, flash attention for other types, and cuDNN's if a
-// user asks for it. They differ in what they save for backward.
+// Fused attention as a GPU computes it, on CPU tensors. ways.cpp uses it in place of CUDA's
+// operators, so that a model saves the same tensors for backward as on a GPU. There are three
+// variants: LibTorch takes the memory-efficient one for single precision, flash attention for other
+// types, and cuDNN's if a user selects it. They differ in what they save.
 //
 // Without dropout the CPU's fused kernel computes it. That kernel has no dropout, so with dropout
 // the textbook formula is used. As on a GPU the mask is not saved: backward draws it again from the

@@ -1,5 +1,5 @@
 // The parts of a batch norm that SyncBatchNorm calls one by one, on CPU tensors. LibTorch has them
-// for CUDA only.
+// for CUDA only, so ways.cpp needs substitutes.
 //
 // The second dimension has the channels. Statistics are in single precision if the input is in half
 // precision. Here a *deviation* is the inverse of the standard deviation. Each function takes its

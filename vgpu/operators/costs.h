@@ -1,4 +1,5 @@
-// The cost of an operator call: its FLOPs and bytes, and the type in which it computes.
+// The cost of an operator call: its FLOPs and bytes, and the type in which it computes. The clock
+// needs it to simulate the call's time (vgpu/time/timeline.h).
 //
 // formats/op_costs.h has the formulas, which look at layouts only. This file takes the layouts from
 // the tensors of a call.

@@ -1,5 +1,5 @@
-// Views of CUDA tensors as CPU tensors on the same bytes, and helpers for values that contain
-// tensors.
+// Views of CUDA tensors as CPU tensors on the same bytes, with which CPU kernels compute in device
+// memory (run.cpp), and helpers for values that contain tensors.
 //
 // A view owns nothing and holds no reference to the device's storage. So the allocator reuses a
 // block exactly when it would on a GPU, and a view that is read too late shows what is there by
@@ -50,7 +50,8 @@ void each_tensor(const c10::IValue& value, Visit&& visit) {
 }
 
 // Returns a tensor of another device type with the same shape, strides, type and bits (conjugate,
-// negative, a wrapped number). It has bytes of its own: none on Meta, zeros on the CPU.
+// negative, a wrapped number). It has bytes of its own: none on Meta, zeros on the CPU. A wrapped
+// number is always on the CPU.
 at::Tensor stand_in(const at::Tensor& tensor, c10::DeviceType type);
 
 class HostViews {

@@ -2,8 +2,9 @@
 // is made there, a batch that is prepared.
 //
 // An operator takes the time that the bytes of its tensors and its FLOPs need, at the host's rates
-// in the card's file ([host]). The call itself takes no time, nor does anything else that Python
-// does. If operators are nested, the outermost one with a kernel of its own counts.
+// in the card's file ([host]; none without these rates). The call itself takes no time, nor does
+// anything else that Python does. If operators are nested, the outermost one with a kernel of its
+// own counts.
 //
 // Only the program's own threads count (vgpu/time/timeline.h): the one that called count_host_work,
 // and those of its backward passes. What other threads compute meanwhile, such as a data loader's,

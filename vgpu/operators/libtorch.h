@@ -1,5 +1,6 @@
 // Starts LibTorch's CUDA on the virtual GPU, and reports to the runtime's listener which blocks
-// LibTorch's caching allocators give out and take back.
+// LibTorch's caching allocators give out and take back. So the checkers know how long each block
+// lives. If the program has chosen cudaMallocAsync, the runtime reports those blocks (pools.h).
 #pragma once
 
 namespace ferry::vgpu {

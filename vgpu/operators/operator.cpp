@@ -46,8 +46,8 @@ Operator::Operator(const c10::OperatorHandle& handle) : op(handle) {
       if (alias != nullptr && *alias == *result.alias_info()) same = i;
     }
     returned_as.push_back(same);
-    // A number as a result is for the host, except a way's, which follows from the arguments'
-    // shapes.
+    // The host reads a result that is a number, so it depends on data. Only numbers that a `Way`
+    // (ways.h) returns do not: they follow from the shapes of the arguments.
     const bool tensors = has_tensors(result.type());
     makes_tensors = makes_tensors || (!same && (tensors || way != nullptr));
     by_data = by_data || (!same && !tensors && way == nullptr);

@@ -1,5 +1,6 @@
 // One of LibTorch's operators on the virtual GPU: what its schema says, and the boxed kernel that
-// takes the place of its CUDA kernel. kernels.h explains how an operator runs.
+// takes the place of its CUDA kernel. kernels.h explains how an operator runs. An Operator is read
+// from the schema once, and then serves all calls, from any thread.
 #pragma once
 
 #include <ATen/core/boxing/OperatorKernel.h>

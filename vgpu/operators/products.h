@@ -1,6 +1,6 @@
 // Matrix products of half-precision tensors with results in single precision, on CPU tensors.
-// LibTorch has them for CUDA only. Each function takes its arguments from the stack and leaves the
-// result there.
+// LibTorch has them for CUDA only, so ways.cpp needs substitutes. Each function takes its arguments
+// from the stack and leaves the result there.
 #pragma once
 
 #include <ATen/core/Generator.h>

@@ -1,5 +1,6 @@
-// Random numbers on the virtual GPU. A CPU generator draws them, from the state of a CUDA
-// generator. They are replayable, but not a GPU's numbers.
+// Random numbers on the virtual GPU. The operators compute with CPU kernels, which need a CPU
+// generator. It is seeded from the state of a CUDA generator, so torch.cuda.manual_seed and saved
+// generator states work. The numbers are replayable, but not a GPU's.
 #pragma once
 
 #include <ATen/core/Generator.h>

@@ -1,6 +1,7 @@
 // The cells of recurrent networks as a GPU computes them without cuDNN (ATen/native/cuda/RNN.cu),
-// on CPU tensors. One operator does everything after the two matrix products. It returns the
-// activated gates, which backward needs.
+// on CPU tensors. ways.cpp uses them, because the CPU has no such operators. One operator does
+// everything after the two matrix products. It also returns what backward needs, such as the
+// activated gates.
 //
 // cuDNN's own recurrent networks are not supported. LibTorch gets the answer that cuDNN is not
 // acceptable for them, as if the user had switched it off.

@@ -7,7 +7,8 @@
 
 namespace ferry::vgpu {
 
-// No other thread may run the operator meanwhile. LibTorch's warning is not shown.
+// No other thread may run the operator meanwhile. LibTorch's warning that a kernel is replaced is
+// not shown.
 void replace_kernel(const c10::OperatorHandle& op, torch::CppFunction kernel);
 
 }  // namespace ferry::vgpu

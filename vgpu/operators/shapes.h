@@ -1,4 +1,5 @@
-// Finds the shapes of an operator's results before the operator has run.
+// Finds the shapes of an operator's results before the operator has run. The operator only runs in
+// its turn on the stream, but the call must return allocated results (run.cpp).
 //
 // Its Meta kernel says the shapes or, if there is none, its CPU kernel on zeros of the arguments'
 // shapes. Most of PyTorch's Meta kernels are in Python and take longer than many CPU kernels. So

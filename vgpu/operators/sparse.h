@@ -1,4 +1,5 @@
-// Operators of sparse tensors on the virtual GPU.
+// Operators of sparse tensors on the virtual GPU. The kernels of kernels.h work on views of dense
+// bytes only, so sparse tensors need kernels of their own.
 //
 // LibTorch makes most of them of dense operators, which run like any other. Those that have a CUDA
 // kernel of their own compute on the host. The runtime copies their values there and back, so the

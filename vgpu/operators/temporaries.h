@@ -2,7 +2,8 @@
 // give back afterwards. The CPU's kernels do not need it; it is allocated so that peaks are as on a
 // GPU.
 //
-// scenarios/cuda_memory.h has the sizes.
+// scenarios/cuda_memory.h has the sizes, and lists the operators. run.cpp takes the memory when it
+// queues an operator. Before keep_workspaces() (workspaces.h) no memory is taken.
 #pragma once
 
 #include <ATen/core/ivalue.h>

@@ -2,12 +2,13 @@
 // model that a script makes on the CPU, for example, before it moves it to the device. Their memory
 // is allocated and never touched.
 //
-// An operator that draws or sets more than kFewBytes of floating point does nothing. So does one
-// that changes such a tensor in place or copies it. Integers are filled, because they are positions
-// and masks. Any other operator on an unfilled tensor computes from whatever is in memory, and its
-// results count as unfilled too. Reading a number from an unfilled tensor is an error, as it is for
-// tensors on the device. Reading without an operator (numpy, tolist) and writing to a file are not
-// detected.
+// Operators that fill a floating-point tensor of more than kFewBytes (uniform_, zero_) do nothing.
+// So do common operators that change an unfilled tensor in place (mul_), and copies from one.
+// unfilled.cpp lists these operators. Integers are filled, because they are positions and masks.
+// Any other operator on an unfilled tensor computes from whatever is in memory, and its results
+// count as unfilled too. Reading a number from an unfilled tensor is an error, as it is for tensors
+// on the device; with --zeros it is what is in memory. Reading without an operator (numpy, tolist)
+// and writing to a file are not detected.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +18,7 @@ namespace ferry::vgpu {
 // Returns whether the tensor's storage is unfilled. Any thread may call it.
 bool is_unfilled(const at::Tensor& tensor);
 
-// Starts this for the rest of the process. Call it once, and not if all values are computed.
+// From now on large CPU tensors stay unfilled. Call it once, and not if all values are computed.
 void leave_unfilled();
 
 }  // namespace ferry::vgpu

@@ -1,7 +1,8 @@
 // Errors for a program that reads values which are not computed (`ferry run --no-values`).
 //
 // Most kernels compute nothing then (KernelValues, control.h). A program that reads such a value,
-// or whose results depend on it, gets an error. Under --zeros it reads zeros instead.
+// or whose results depend on it, gets an error. Under --zeros it reads zeros instead, but an
+// operator whose results must be computed at once still fails if it reads such values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,12 +14,12 @@
 
 namespace ferry::vgpu {
 
-// Throws c10::NotImplementedError if some of these bytes are not known: the operator's results, or
-// their shapes, depend on them.
+// Throws c10::NotImplementedError if some of these bytes are not known, also under --zeros. Call it
+// for an operator whose results, or their shapes, depend on these bytes.
 void require_known(const std::string& name, const std::vector<Range>& reads);
 
-// Throws the same error if bytes of a device that are not known, and must not be read as zeros, are
-// copied to memory in which the program would read them.
+// Throws the same error if the copy goes from a device to memory that is not page-locked, and its
+// bytes are not known. Never throws under --zeros.
 void require_known_to_copy(const at::Tensor& to, const at::Tensor& from);
 
 // Adds a check to LibTorch's own kernel that reads a number (Tensor.item). Call it once a process.

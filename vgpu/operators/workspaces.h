@@ -16,7 +16,8 @@
 
 namespace ferry::vgpu {
 
-// From now on LibTorch's caching allocator allocates workspaces; before this call it does not.
+// From now on workspaces and temporaries (temporaries.h) are allocated; before this call they are
+// not.
 void keep_workspaces();
 bool keeps_workspaces();
 

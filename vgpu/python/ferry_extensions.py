@@ -1,7 +1,8 @@
 """Finds an extension's operators under `ferry run` (vgpu/operators/extensions.h).
 
 Nothing reports when the kernels of an extension are registered. So each time Python has looked an
-operator up or registered a kernel, and may call the operator next, the library looks for them.
+operator up or registered a kernel, and may call the operator next, the library looks for them. It
+stays in force for the rest of the process.
 """
 
 import ctypes

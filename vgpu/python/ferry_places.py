@@ -1,4 +1,8 @@
-"""Notes where a program is before PyTorch lets go of the interpreter (vgpu/python/places.h)."""
+"""Notes where a program is before PyTorch lets go of the interpreter's lock.
+
+Without that lock C++ cannot read Python's frames, so operations would get an earlier place in the
+log (vgpu/python/places.h). Covered are waits for streams, events and devices, and backward.
+"""
 
 import functools
 

@@ -1,6 +1,6 @@
-"""Reports what a script does with page-locked memory without an operator.
+"""Reports how a script uses page-locked memory without calling a PyTorch operator.
 
-The log would not have it otherwise.
+The log would not have such uses otherwise, and `ferry run` would miss races on that memory.
 
     tolist(), a storage's elements, torch.save    an access by the host, like that of an operator
     numpy(), np.asarray, DLPack                   an access now, and a view whose use is not known
@@ -102,7 +102,7 @@ class _PageLocked:
 
 
 def _before(owner, name, tell):
-    """Makes each call of the method call `tell` with its owner first."""
+    """Wraps a method of `owner`: each call first calls `tell` with the object."""
     method = getattr(owner, name)
 
     @functools.wraps(method)

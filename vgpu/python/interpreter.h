@@ -1,5 +1,5 @@
-// Guards for C++ code that looks at a program's Python: they hold the interpreter's lock, or keep
-// garbage collection or a pending exception out of the way.
+// Guards for C++ code that looks at a program's Python frames (frames.h) or clears its errors: they
+// hold the interpreter's lock, or keep garbage collection or a pending exception out of the way.
 #pragma once
 
 #include <Python.h>

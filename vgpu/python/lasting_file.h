@@ -1,6 +1,7 @@
 // A file whose text is safe as soon as it is appended, even if the process is killed right after.
-// The text is written to a shared mapping of the file. The system keeps the mapping, and writing to
-// it needs no system call.
+// The log of a run is such a file (run_log.h), because a script may end in any way. The text is
+// written to a shared mapping of the file. The system keeps the mapping, and writing to it needs no
+// system call.
 //
 // While text is appended, the file is longer than its text: zeros follow. `settle` cuts them off,
 // or else whoever reads the file (vgpu/run/ending.h). A forked child must not append.

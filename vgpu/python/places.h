@@ -13,7 +13,7 @@
 // its frames; another thread gets the place of its latest operation.
 //
 // Not covered: graphs that are made on several threads. If sequence numbers coincide, the later
-// line is named.
+// line is named. Only the lines of the latest 262,144 nodes are known.
 #pragma once
 
 namespace ferry::vgpu {

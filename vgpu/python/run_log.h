@@ -1,5 +1,5 @@
-// Writes what the virtual GPU was asked to do, as a stream log (formats/STREAM_LOG.md), for `ferry
-// check`.
+// Writes the operations that a program gives to the virtual GPU as a stream log
+// (formats/STREAM_LOG.md). `ferry run` judges it, and `ferry check` can read it.
 //
 // Each line is in the file before its operation goes on (lasting_file.h), so a killed process
 // leaves everything that it requested. An operation's name has its operator and its place in the

@@ -1,5 +1,6 @@
 // Says who a Python function belongs to, by the path of its file: the program, PyTorch or nobody.
-// Places in the log are lines of the program if possible (places.h).
+// Places in the log are lines of the program if possible (places.h). PyTorch's files are those in
+// `site-packages/torch`, so a PyTorch elsewhere counts as the program.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Starts the Python process that runs the script on the virtual GPU, and waits for it. The process
 // gets Ferry's CUDA runtime by LD_PRELOAD and its settings as JSON in $FERRY_VIRTUAL_GPU
-// (vgpu/python/launch.py). It leaves its results in files.
+// (vgpu/python/launch.py). It leaves its results in files, so they are there even if it is killed.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ struct Files {
   std::filesystem::path log;
   std::filesystem::path summary;  // time and memory of the run (summary.h)
   std::filesystem::path asking;   // processes that asked for a device and have none (ending.h)
-  std::filesystem::path output;   // the script's output; "": it prints where we do
+  std::filesystem::path output;   // the script's output; "": the output of ferry-run
 };
 
 // Runs the script in this setting to its end, which leaves these files. Returns its exit status, or

@@ -1,6 +1,7 @@
 // One run of the script, from the start of its process to its verdict: starts the script, waits for
-// it, judges its log, and reads how it ended and what it took. The files of a run are temporary,
-// except a log that the user names.
+// it, judges its log, and reads how it ended and what it took. main.cpp and comparison.h call it.
+// The log, the summary and the note of child processes are temporary files, except a log that the
+// user names.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,6 @@
 // The command line of `ferry run [OPTIONS] SCRIPT|-m MODULE|-c CODE [ARGS…]`. Options of the script
-// itself come after the script and are not looked at.
+// itself come after the script and are not looked at. This file repeats numbers of the
+// runtime's headers and does not include them, so that ferry-run needs no CUDA headers.
 #pragma once
 
 #include <cstdint>

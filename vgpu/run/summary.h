@@ -12,7 +12,7 @@
 
 namespace ferry::vgpu {
 
-// Times in nanoseconds. In the rest of the step the default stream had no work.
+// All times are in nanoseconds. The default stream had no work in the rest of the step.
 struct StepTime {
   std::int64_t step_ns = 0;
   std::int64_t kernels_ns = 0;
@@ -36,7 +36,7 @@ struct Summary {
   // The calls that the virtual GPU does not support, and how often the script made them.
   std::map<std::string, std::int64_t> refused;
 
-  // The step of median length.
+  // The step of median length; nullopt if there are no steps.
   std::optional<StepTime> step() const;
   // The device with the most reserved bytes; the first of them if several are equal.
   std::size_t fullest() const;

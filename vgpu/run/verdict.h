@@ -1,5 +1,5 @@
-// Judges the log of a run with the checkers, and prints what they found. All output goes to stderr,
-// because stdout is the script's.
+// Judges the log of a run with the checkers of `ferry check` (sim/check), and prints what they
+// found. All output goes to stderr, because stdout is the script's.
 #pragma once
 
 #include <filesystem>

@@ -1,8 +1,8 @@
 // The blocks of memory that the runtime has given out, keyed by their start address.
 //
 // These are plain values. The parts that own such a map say what guards it (device_memory.h,
-// pinned_memory.h). Blocks do not overlap. Adjacent mapped blocks of one device are merged into one
-// entry (virtual_memory.h).
+// pinned_memory.h). Blocks do not overlap. device_memory.h merges pieces of virtual memory that are
+// mapped side by side on one device into one entry.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // The runtime's clock, which is optional (clock.h). Without a clock every call here does nothing.
 //
-// It saves the other parts the check whether there is a clock. A record keeps the clock that it was
-// made with (snapshot.h), because the clock may be set after records were made.
+// It spares the other parts of the runtime the check whether there is a clock. A record keeps the
+// clock that it was made with (snapshot.h), because the clock may be set after records were made.
 //
 // The runtime's lock guards this class (runtime.h), and the clock is called under that lock. The
 // class does not own the clock, which must outlive every event and stream. All host threads share

@@ -1,6 +1,7 @@
 // A CUDA runtime without a GPU, in place of libcudart. Device memory is host memory, streams are
-// queues, and a seed decides when queued work runs. It is an emulator: it knows nothing of kernels
-// or of time, and a program that passes on it may still fail on a real device.
+// queues, and a seed decides when queued work runs. `ferry run` and Ferry's tests use it to find
+// missing waits without a GPU. It is an emulator: it knows nothing of kernels or of time, and a
+// program that passes on it may still fail on a real device.
 //
 // The library defines the entry points that LibTorch and Ferry call. A program that links it before
 // libcudart runs LibTorch's real CUDA code (streams, events, caching allocator) on it. LibTorch's
@@ -70,8 +71,9 @@ class Listener {
   virtual void destroy_event(EventId event) = 0;
 };
 
-// Drains all queues. Then resets failures, tempo, listener, memory sizes and the calling thread's
-// state. Memory, streams and events stay, because LibTorch keeps some of them for ever.
+// Drains all queues, and resets failures, tempo, listener, memory sizes and the calling thread's
+// state, except its device and its default streams. Memory, streams and events stay, because
+// LibTorch keeps some of them for ever.
 void reset();
 
 // Drains all queues without logging a host synchronisation.
@@ -179,7 +181,7 @@ void put_segments_upwards(bool upwards);
 enum class Where : std::uint8_t { kAnywhere, kInAStep };
 void fail(const std::string& name, std::int64_t nth, cudaError_t error,
           Where where = Where::kAnywhere);
-// Returns whether the planned failure has happened.
+// Returns whether the planned failure has happened. Also true if none was planned.
 bool failed(const std::string& name);
 // Simulates an asynchronous error: every call from now on fails with it. cudaSuccess ends this.
 void break_device(cudaError_t error);

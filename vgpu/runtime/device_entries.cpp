@@ -1,4 +1,5 @@
-// Entry points for devices, errors and versions, and the error texts of unsupported calls.
+// The entry points of CUDA's runtime for devices, errors and versions, and the error texts of
+// unsupported calls.
 //
 // All devices are alike, as settings.h describes them. A device attribute without a known value is
 // rejected with an error that has its number, because an invented value would mislead a program.

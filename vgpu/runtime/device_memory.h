@@ -1,9 +1,9 @@
 // The memory of the devices, which is host memory: blocks of cudaMalloc, and mapped pieces of
 // virtual memory.
 //
-// It lies where a driver would put it (device_addresses.h), and the runtime does not fill it. When
-// a block is freed, its caller has let the device finish. The log forgets the block at once; it is
-// unmapped when no work is queued any more (freed_memory.h). Once no memory of any device is left,
+// It lies where a driver would put it (device_addresses.h), and the runtime does not fill it. Free
+// a block only after the device has finished. The log forgets the block at once. The block is
+// unmapped later, when no work is queued (freed_memory.h). Once no memory of any device is left,
 // addresses are given out again, unless the settings keep them. Pieces of virtual memory
 // (virtual_memory.h) that are mapped side by side on one device are one allocation here, so that an
 // access may cross them.
@@ -45,8 +45,8 @@ class DeviceMemory {
   // Returns false if the address was not allocated, which counts as a wrong free.
   bool free(void* address);
 
-  // A piece of virtual memory was mapped to these addresses, or unmapped from them. Bytes that are
-  // unmapped must lie in one allocation.
+  // Call these when a piece of virtual memory was mapped to these addresses, or unmapped from them.
+  // Bytes that are unmapped must lie in one allocation.
   void add_mapped(void* address, std::size_t bytes, int device);
   void remove_mapped(void* address, std::size_t bytes);
 
@@ -54,14 +54,14 @@ class DeviceMemory {
   const Allocation* find(const void* address, std::size_t bytes) const {
     return find_allocation(allocations_, address, bytes);
   }
-  // Returns the range as the log has it: device memory at its own address, all other memory above
-  // kHostBase.
+  // Returns the range as the log has it: device memory at its own address, all other memory at its
+  // address plus 2^60.
   Range range(const void* address, std::size_t bytes) const;
 
   std::int64_t bytes(int device) const;
   std::int64_t bytes() const;  // the sum over all devices
   std::int64_t free_bytes(int device) const;
-  // Updates the peaks. Call it after memory was taken from a device.
+  // Updates the peaks. allocate() does so itself. Call it after a piece of virtual memory was made.
   void note_peaks();
   std::vector<std::int64_t> peaks() const;  // one for each device
 

@@ -2,8 +2,8 @@
 //
 // Queued work may use memory that was freed since. That is a mistake of the program, but it must
 // not end the process. So memory is unmapped only when no work is queued: at its free, or later.
-// The addresses of device memory stay reserved even then. No other memory gets them, and a later
-// use of them ends the process.
+// The addresses of device memory stay reserved even then, and a later use of them ends the process,
+// until device_memory.h gives them out again.
 //
 // The runtime's lock guards the class (runtime.h). It owns the memory from the free until it is
 // unmapped.

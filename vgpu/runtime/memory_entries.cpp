@@ -1,4 +1,4 @@
-// Entry points for memory and copies.
+// The entry points of CUDA's runtime for memory and copies.
 //
 // A copy is checked by the kind of memory at its two ends, logged and queued. It reads its source
 // when it runs. With pageable memory the schedule may stage it (control.h): the driver then waits

@@ -3,7 +3,7 @@
 // cudaFreeHost waits for nothing, so a queued copy may still read or write what was freed. That is
 // a mistake of the program and should show. So if all kernels compute, the bytes are overwritten at
 // once, as if they had a new owner. Otherwise they are left alone, because much of the memory need
-// not exist. It is unmapped when no work is queued any more (freed_memory.h).
+// not exist. Freed memory is unmapped when no work is queued any more (freed_memory.h).
 //
 // The bytes are known from the start (known_values.h). One limit holds for all page-locked memory,
 // and the peak is noted. The runtime's lock guards the class (runtime.h); any thread of the program

@@ -1,4 +1,5 @@
-// Entry points for streams and events.
+// The entry points of CUDA's runtime for streams and events, which PyTorch and Ferry call on the
+// virtual GPU.
 //
 // Each record, wait and synchronisation has its own line in the log. A successful query is logged
 // as a synchronisation, because the host has learned as much. An event that one of LibTorch's

@@ -87,7 +87,8 @@ class Streams {
   }
 
  private:
-  // The calling thread's own default stream must exist.
+  // Returns the stream of a handle. It creates nothing: if the handle is cudaStreamPerThread, the
+  // calling thread's own default stream must exist.
   Stream& named(cudaStream_t handle, int device);
 
   std::array<Stream, kDevices> legacy_;

@@ -1,5 +1,6 @@
-// The simulated time of a run on the virtual GPU. Whatever the program gives to its streams is also
-// given to the simulator's engine (sim/gpu/engine.h).
+// The simulated time of a run on the virtual GPU. `ferry run` reports it (vgpu/run/summary.h), and
+// by default it also answers the program's queries. Whatever the program gives to its streams is
+// also given to the simulator's engine (sim/gpu/engine.h).
 //
 // A kernel takes the time that the roofline says (scenarios/roofline.h). A copy takes the time that
 // the link allows. The host has one clock for all threads. A launch moves it on by the card's

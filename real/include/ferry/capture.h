@@ -22,10 +22,10 @@
 // Calls of ferry::checkpoint run without recomputing during a capture. They are written as modules
 // checkpoint.0, checkpoint.1 and so on, with their tensor arguments; a plan decides for each of
 // these segments whether it is recomputed. A tensor that the function reads and is not an argument
-// counts as captured by the function. A tensor that the function holds and does not read is not
-// seen, and dies on the simulated device when the step drops it; the same holds if it is also an
-// argument. If parts of a graph with checkpoints die outside a backward, their saved tensors may
-// die in another order than in LibTorch.
+// counts as captured by the function. If the function holds a tensor without reading it, the
+// capture does not see that, even if the tensor is an argument too. On the simulated device the
+// tensor dies when the step drops it. If parts of a graph with checkpoints die outside a backward,
+// their saved tensors may die in another order than in LibTorch.
 //
 // These throw ferry::CaptureError: create_graph; a backward for given inputs
 // (torch::autograd::grad); a backward inside a backward or inside a checkpoint; a reentrant

@@ -50,8 +50,7 @@
 // throw, the call waits for the other threads and throws the error of the first failed stage. The
 // next step works.
 //
-// The models are torchgpipe/gpipe.py, and for the schedules torch/distributed/pipelining of PyTorch
-// 2.11.
+// Sources: torchgpipe/gpipe.py, and for the schedules torch/distributed/pipelining of PyTorch 2.11.
 #pragma once
 
 #include <torch/arg.h>

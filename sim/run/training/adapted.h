@@ -1,5 +1,6 @@
-// Makes a sim::Scheduler from a plain class. A scheduler is written as a class with a `pack` or
-// with `hooks`, and with those other calls that it needs. If a call is missing or has another
+// Makes a sim::Scheduler from a plain class, for published schedulers and for those of users
+// (verify/include/ferry/verify.h). A scheduler is written as a class with a `pack` or with `hooks`,
+// and with those other calls that it needs. If it has neither of the two, or if a call has another
 // signature, the compiler says so in plain words.
 #pragma once
 

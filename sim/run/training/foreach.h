@@ -1,5 +1,5 @@
 // Kernels over lists of tensors, like those of torch._foreach_*: one kernel reads and writes all of
-// them.
+// them. The optimizer's step and the GradScaler launch their kernels with it.
 //
 // PyTorch cuts a long list into several launches. Here it is one, because the memory's rate decides
 // the time. The tensors are on the current stream's device.
@@ -26,7 +26,7 @@ class Foreach {
               std::initializer_list<const TensorList*> writes);
   // Makes uninitialised tensors, as large as those in `like` and attributed to the same places.
   TensorList empty_like(const TensorList& like, MemoryKind kind);
-  // Makes one of so many bytes.
+  // Makes one uninitialised tensor of so many bytes.
   Tensor empty(std::int64_t bytes, MemoryKind kind);
   Time busy_ns() const { return busy_ns_; }  // of all launches
 

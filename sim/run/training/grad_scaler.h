@@ -27,7 +27,7 @@ class GradScaler {
   // Both must outlive it.
   GradScaler(Machine& machine, Foreach& foreach) : machine_(machine), foreach_(foreach) {}
 
-  // unscale_. Throws std::runtime_error for gradients in half precision, as PyTorch does.
+  // Does what unscale_() does. Throws std::runtime_error for gradients in fp16, as PyTorch does.
   void unscale(const std::vector<Gradients>& gradients);
   // Does what step() does first for a fused optimizer, if nobody unscaled its gradients.
   void search(const std::vector<Gradients>& gradients);

@@ -1,5 +1,6 @@
-// A card as the machine and the tape need it: the times of kernels, the memory that they allocate,
-// and the options of the machine.
+// A card (scenarios/hardware.h) as the machine and the tape need it: the times of kernels, the
+// memory that they allocate, and the options of the machine. sim/gpu and sim/program know only
+// these interfaces, and no card file.
 #pragma once
 
 #include <cstdint>

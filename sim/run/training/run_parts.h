@@ -1,5 +1,5 @@
-// Parts that runs on one device and on several share: the checkers, the optimizer's state, and the
-// readings at the end.
+// Parts that runs on one device (run_training.h) and on several (sim/run/pipeline_simulation.h)
+// share: the checkers, the optimizer's state, and the readings at the end.
 #pragma once
 
 #include <cstdint>

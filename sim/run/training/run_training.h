@@ -37,8 +37,8 @@ Simulation run_training(const Program& program, const Hardware& hardware,
                         const SimulationOptions& options,
                         const OffloaderMaker* offloaders = nullptr);
 
-// Prepares several runs of the program on this hardware, whatever their workspaces. If
-// `takes_memory` is false: for tapes whose kernels allocate none.
+// Prepares several runs of the program on this hardware, whatever their workspaces. Pass false for
+// `takes_memory` if the tapes' kernels allocate no memory.
 std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware,
                                         bool takes_memory = true);
 

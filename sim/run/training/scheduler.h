@@ -34,9 +34,9 @@ class Scheduler {
   virtual void finish() {}
   // True if it holds nothing. Called after finish().
   virtual bool empty() const = 0;
-  // About the last forward and its backward.
+  // Returns figures about the last forward and its backward.
   virtual Resident resident() const { return {}; }
-  // About all steps so far. Only Ferry's offloader counts them.
+  // Returns figures about all steps so far. Only Ferry's offloader counts them.
   virtual OffloadStatistics statistics() const { return {}; }
 };
 

@@ -1,4 +1,5 @@
-// Selective checkpoints in the simulator, like `ferry::selective` in LibTorch. A scope on the tape
+// Selective checkpoints in the simulator, like `ferry::selective` in LibTorch, for the policy
+// `selective` of `ferry plan` and for random programs. A scope on the tape
 // sees each op in forward and in a recompute, and uses the core's cache of kept results
 // (shared/checkpoint/selective.h).
 //

@@ -3,7 +3,8 @@
 // A step is the program's main code, then the optimizer's step (optimizer_step.h). The host waits
 // for the device between steps, like a training that prints its loss, so a step's time is its own.
 // What a step leaves for the next one stays: cached segments, the optimizer's state, the workspaces
-// of libraries. A step with errors is the last one.
+// of libraries. The gradients are dropped after each step but the last, because the last ones are
+// read. A step with errors is the last one.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,7 @@ class TrainingLoop {
   // last step. A training of 0 steps is one call of `forward_backward`.
   void run(const std::function<void()>& forward_backward, const std::function<void()>& before_last);
 
-  // The time when the last step began, and what the device's streams had done by then.
+  // These return when the last step began, and what the device's streams had done by then.
   Time began_ns() const { return began_ns_; }
   const DeviceStats& stats_before() const { return stats_before_; }
   Time blocked_before_ns() const { return blocked_before_ns_; }

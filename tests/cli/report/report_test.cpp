@@ -130,9 +130,9 @@ TEST_F(ReportTest, ItsDataIsWhatPlanPrints) {
 }
 
 TEST_F(ReportTest, TheNextStepIsTheSamePlansCommand) {
-  const std::string on = "blocks.jsonl --card tiny.toml --budget 90MiB --policy mixed";
-  for (const std::string page : {"-o p.html ", "--output=p.html --no-curve "}) {
-    EXPECT_NE(ferry("report " + page + on).out.find("\n  ferry plan " + on + " -o blocks.plan\n"),
+  const std::string on = "gpt2 --card rtx4090 --budget 6GiB --policy mixed";
+  for (const std::string page : {"--no-curve -o p.html ", "--output=p.html --no-curve "}) {
+    EXPECT_NE(ferry("report " + page + on).out.find("\n  ferry plan " + on + " -o gpt2.plan\n"),
               std::string::npos);
   }
 }

@@ -115,7 +115,8 @@ TEST_F(SweepCommandTest, DamagedLinesAreNoticedAndRunAgain) {
   bent[bent.find("\"step_ns\":") + 10] ^= 1;
   write("r.jsonl", bent);
   EXPECT_EQ(swept(), whole);
-  EXPECT_NE(result_.err.find("r.jsonl:1: a damaged line"), std::string::npos) << result_.err;
+  EXPECT_NE(result_.err.find("r.jsonl:1: skipped a damaged line"), std::string::npos)
+      << result_.err;
   // Zeros, which a crash of the machine leaves.
   write("r.jsonl", lines_of(whole)[0] + "\n" + std::string(100, '\0'));
   EXPECT_EQ(swept(), whole);
@@ -147,7 +148,7 @@ TEST_F(SweepCommandTest, AnotherFileIsNotOverwritten) {
   const std::string card = read("tiny.toml");
   expect_refused("sweep s.toml -o tiny.toml", "tiny.toml:1: expected a line of a sweep's results");
   EXPECT_EQ(read("tiny.toml"), card);
-  expect_refused("sweep s.toml -o /dev/null", "/dev/null: expected a file");
+  expect_refused("sweep s.toml -o /dev/null", "/dev/null: expected a regular file");
 }
 
 TEST_F(SweepCommandTest, BadInputIsToldWithItsLine) {

@@ -88,7 +88,7 @@ class Written(Case):
         model, x = mlp()
         older = ferry.offload(min_bytes=0)
         with ferry.stream_log(self.path):
-            with self.assertRaisesRegex(RuntimeError, "before the stream log"):
+            with self.assertRaisesRegex(RuntimeError, "made before the open stream log"):
                 step(model, x, older)
         want = step(model, x, contextlib.nullcontext())
         self.assertTrue(same(want, step(model, x, older)))

@@ -102,8 +102,7 @@ TEST_F(CalibrateTest, BadOptionsAreRefused) {
   expect_refused("--rounds 0", train::kUsage, "--rounds");
   expect_refused("vgg -o mine.toml", train::kUsage, "(ferry calibrate --help)");
   expect_refused("gpt --policy checkpoint -o mine.toml", train::kUsage, "--policy: expected none");
-  expect_refused("gpt --microbatches 2 -o mine.toml", train::kUsage,
-                 "--microbatches: expected one");
+  expect_refused("gpt --microbatches 2 -o mine.toml", train::kUsage, "--microbatches: expected 1");
   expect_refused("-o nowhere/mine.toml", train::kResourceMissing, "nowhere/mine.toml");
   expect_refused("--disk nowhere -o mine.toml", train::kResourceMissing, "nowhere");
 }
