@@ -169,17 +169,17 @@ int exit_code(const std::vector<Row>& rows) {
 std::string verdict_of(const std::vector<Row>& rows) {
   std::size_t judged = 0;
   std::size_t violations = 0;
-  std::int64_t asking = 0;
   std::int64_t views = 0;
+  std::int64_t parts = 0;
+  std::int64_t asking = 0;
   for (const Row& row : rows) {
     judged += row.run.judged() == Judged::kAll ? 1 : 0;
     violations += row.run.report.violations.size();
-    asking += row.run.ending.asking;
     views += static_cast<std::int64_t>(row.run.report.unjudged_views);
+    parts += row.run.ending.parts_unjudged;
+    asking += row.run.ending.asking;
   }
-  std::string unjudged = views_text(views);
-  const std::string asked = asking_text(asking);
-  if (!asked.empty()) unjudged += (unjudged.empty() ? "" : ", and ") + asked;
+  const std::string unjudged = unjudged_text(views, parts, asking);
   return std::to_string(judged) + " of " + std::to_string(rows.size()) +
          " runs were judged in whole: " + std::to_string(violations) + " violations" +
          (unjudged.empty() ? "" : "; not judged: ") + unjudged;

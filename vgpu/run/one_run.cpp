@@ -32,18 +32,23 @@ Judged Run::judged() const {
   return unseen ? Judged::kInPart : Judged::kAll;
 }
 
-std::string Run::unjudged_text() const {
+std::string unjudged_text(std::int64_t views, std::int64_t parts, std::int64_t asking) {
   std::string text;
   const auto add = [&](const std::string& what) {
     if (!what.empty()) text += (text.empty() ? "" : ", and ") + what;
   };
-  add(views_text(static_cast<std::int64_t>(report.unjudged_views)));
-  if (ending.parts_unjudged > 0) {
-    add("the views of page-locked memory that the host had in " +
-        std::to_string(ending.parts_unjudged) + " parts while work on it was pending");
+  add(views_text(views));
+  if (parts > 0) {
+    add("the views of page-locked memory that the host had in " + std::to_string(parts) +
+        " parts while work on it was pending");
   }
-  add(asking_text(ending.asking));
+  add(asking_text(asking));
   return text;
+}
+
+std::string Run::unjudged_text() const {
+  return vgpu::unjudged_text(static_cast<std::int64_t>(report.unjudged_views),
+                             ending.parts_unjudged, ending.asking);
 }
 
 int Run::exit_code() const {

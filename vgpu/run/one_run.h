@@ -33,6 +33,10 @@ class RunFile {
   bool is_kept_;
 };
 
+// Describes what is in no log: so many views of page-locked memory, parts whose views were not
+// judged, and child processes that asked for a device; "" if there is nothing.
+std::string unjudged_text(std::int64_t views, std::int64_t parts, std::int64_t asking);
+
 struct Run {
   Ending ending;
   bool used = false;             // the GPU was used outside separately judged parts

@@ -39,10 +39,10 @@ void change_settings(Change&& change) {
 
 void reset() {
   const Locked runtime;
-  runtime->faults().break_device(cudaSuccess);
   runtime->faults().forget_planned();
   runtime->log().set_listener(nullptr);
   runtime->run_everything();
+  runtime->faults().break_device(cudaSuccess);  // a kernel that was still queued may have failed
   runtime->schedule().set_tempo(Tempo::kEager, 0);
   Settings settings = runtime->settings();
   settings.device_bytes_max = settings.pinned_bytes_max = std::int64_t{256} << 20;
