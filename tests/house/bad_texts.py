@@ -219,7 +219,18 @@ WORDS = [
     worded("another word", "cli/a.h", header('add_flag("--budget");', 'add_flag("--limits");')),
 ]
 
+def commented(*comments):
+    return header(*(line for comment in comments for line in (f"// {comment}", "int x;")))
+
+
+RIDDLE = "Of equals the one that needs least."
+PLAIN = ("By default it is on.", "To find it, read on.", "A sentence.")
+SENTENCES = [
+    fault("51 comments that are no sentences", commented(*[RIDDLE] * 51), *range(1, 103, 2)),
+    Case("50 of them, and sentences", alone({B: commented(*[RIDDLE] * 50, *PLAIN)}), []),
+]
+
 UNFORMATTED = fault("formatting", header("int  x;", "int y;"), 1)._replace(formatted=True)
 
 CASES = [*FUNCTIONS, *FILES, *DRAWINGS, *DOCUMENTS, *PAGES, *CITED, *MIRROR, *THROWS, *INVARIANTS,
-         *PARTS, *WORDS]
+         *PARTS, *WORDS, *SENTENCES]

@@ -29,6 +29,7 @@ import namespaces
 import pages
 import parts
 import rooms
+import sentences
 import sizes
 import throws
 import words
@@ -61,6 +62,7 @@ def read(tree):
     found += invariants.check(tree)
     found += parts.check(tree)
     found += words.check(tree)
+    found += sentences.check(tree)
     return table, found
 
 
