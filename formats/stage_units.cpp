@@ -150,8 +150,9 @@ class Runs {
     const Code& callee = program_.codes[call.code];
     take(callee, 0, callee.statements.size(), in_backward);
   }
-  // The nodes that a body makes belong to a second derivative, so their bodies are not listed. The
-  // codes that it calls are differentiated inside it.
+  // The nodes that a body itself makes belong to a second derivative, so their bodies are not
+  // listed. If it calls a code, the bodies of that code's nodes are: a backward in the body runs
+  // them.
   void body(CodeId id) {
     unit_.backward.push_back(id);
     if (!open_.insert(id).second) return;  // it calls a code whose nodes have this same body

@@ -90,10 +90,10 @@ struct StagedProgram {
 // `program` must pass the checker; then the result does too. `first_units` has the index of the
 // first unit of each stage, ascending from 0. Throws std::invalid_argument, with the unit's name
 // and the line where it begins, if a cut would separate what must be on one device: a node and its
-// Save, a slot's edge and its tensor, a write in place and its tensor, a view and a part of its
-// storage that no tensor brings along, the two ends of a region (When, Exclude, a marked call),
-// work on a stream and the wait for it, ambient state and the ops that depend on it, or a backward
-// inside the forward and the nodes that it runs.
+// Save, a slot's edge and its tensor, a write in place and its tensor, a view and bytes of its
+// storage that no tensor takes to its stage, the two ends of a region (When, Exclude, a marked
+// call), work on a stream and the wait for it, ambient state and the ops that depend on it, or a
+// backward inside the forward and the nodes that it runs.
 StagedProgram cut_into_stages(const Program& program, const std::vector<std::size_t>& first_units);
 
 }  // namespace ferry

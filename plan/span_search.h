@@ -12,13 +12,19 @@
 // the allocator frees its cache; this costs about the same time at any number of slots. So each
 // combination is bisected twice: for the most slots that fit, and for the most that run. A training
 // is bisected only for the second: cache that its first step freed need not be freed again in the
-// step that is judged. Slots at which the table predicts no better time than the best known plan
-// are not simulated, so a combination that cannot win usually costs one simulation.
+// step that is judged. If allocated bytes are judged, only the first is done. Slots at which the
+// table predicts no better time than the best known plan are not simulated, so a combination that
+// cannot win usually costs one simulation.
 //
-// Near the least memory the table of nested spans is bisected too (`nest`). If the best plan is far
-// from the table's prediction, evenly spaced slots of every table are simulated (`scan`), because
-// fragments then decide. `climb` is hill climbing over single operators, which uses memory that
-// fragments leave free. `walk` is best-first search over sets of spans.
+// Four more searches have conditions of their own:
+//
+//     nest    bisects the table of nested spans: near the least memory, or if the best plan is far
+//             from the table's prediction
+//     scan    simulates evenly spaced slots of every table: if the best plan is far from the
+//             prediction, because fragments then decide
+//     climb   climbs from the fastest plans that fit, one operator at a time, and uses memory that
+//             fragments leave free
+//     walk    best-first search over sets of spans: if nothing fits, or the program is small
 #pragma once
 
 #include <cstddef>

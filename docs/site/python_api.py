@@ -247,7 +247,7 @@ def entry(package, module, name, shown):
     parts = [f"### class {shown}"]
     alike = SAME.get(shown)
     if alike:
-        return f"{parts[0]}\n\nIt has the arguments and methods of `{alike}`."
+        return f"{parts[0]}\n\nIt has the arguments and methods of `torch_ferry.{alike}`."
     said = docstring(package, where, node)
     arguments = package.arguments(where, node)
     text = markdown(said, names_in(arguments))

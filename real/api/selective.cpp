@@ -64,7 +64,8 @@ class Drawn {
   at::Tensor after_;
 };
 
-// A result that is not a tensor, in its position.
+// What stands among the kept tensors of a call, in the order of its results: a value that is not a
+// tensor, the length of a list of tensors, or an effect on a generator.
 struct Other {
   c10::IValue value;
   std::optional<std::size_t> list;  // if set: the next so many tensors form a list

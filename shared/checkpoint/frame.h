@@ -271,8 +271,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return runs_.find(key);
   }
 
-  // `run` now serves its task. It may replace an older run, if forward went on after a backward
-  // inside it. Results that were unpacked from the old run are not made again.
+  // From now on `run` serves its task. It replaces an older run if forward went on after a backward
+  // inside it. `run` drops what was unpacked from the old run: nothing is handed out twice.
   void publish(const Key& key, const RunRef& run, ExecGroup* group) {
     if (replace(key, run)) return;
     if (rules().frees_at_end()) {

@@ -118,8 +118,8 @@ class Outbound {
     bin.drop(leave(parcel));
   }
 
-  // Returns the host bytes. They are reused only after the copies that use them. A copy without an
-  // event for its end gets a new record.
+  // Gives the host bytes back to the pool, which reuses them only after the copies that use them.
+  // If no event marks the end of a copy back yet, one is recorded now.
   void return_host(Parcel<D>& parcel) noexcept {
     std::vector<typename D::Event> events;
     try {

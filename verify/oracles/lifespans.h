@@ -19,8 +19,8 @@ namespace ferry::verify {
 // Watches one run, from its first operation on.
 class Lifespans final : public StreamOpConsumer, public sim::TaskWatch {
  public:
-  // `kept` watched the run that keeps everything, which is over. Null: this object watches that
-  // run.
+  // `kept` watched the run that recomputes and offloads nothing (keep_run.h), which is over. Null:
+  // this object watches that run.
   explicit Lifespans(const Lifespans* kept = nullptr) : kept_(kept) {}
   void operator()(const StreamOp& op) override;
   void task_began() override { ++depth_; }
