@@ -18,7 +18,8 @@ std::string certificate_text(const plan::PlanResult& result);
 // Adds `lower_bound_ns` and `least_bytes`; a value that is not known is null.
 void add_certificate(nlohmann::ordered_json& json, const plan::PlanResult& result);
 // Returns how much longer the row's step takes than the bound, in thousandths of the bound, rounded
-// up. Empty if the row does not fit, or if a scheduler ran it for which the bound does not hold.
+// up. Empty if no bound is known, if the row is no answer (PolicyRow::is_answer), or if a scheduler
+// ran it for which the bound does not hold.
 std::optional<std::int64_t> gap_permille(const plan::PlanResult& result,
                                          const plan::PolicyRow& row);
 // Adds the row's `lower_bound_ns` and `gap`; null if the row has no gap.

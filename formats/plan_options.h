@@ -19,8 +19,8 @@ namespace ferry {
 using NamedOptions = std::vector<std::pair<std::string, std::int64_t>>;
 
 NamedOptions plan_options(const CoreOptions& options);
-// Returns the defaults with the named options changed. Throws std::invalid_argument, like the
-// functions below, for an unknown option or an invalid value.
+// Returns the defaults with the named options changed. Throws std::invalid_argument, like
+// planned_options and to_options, for an unknown option or an invalid value.
 CoreOptions named_options(const NamedOptions& named);
 
 // Returns a plan's options and its choices for the packs that reach the offloader: those of the
@@ -32,7 +32,8 @@ CoreOptions planned_options(const Plan& plan);
 std::optional<CoreOptions> to_options(const Plan& plan);
 
 SavedChoice saved_choice(PlanChoice choice);
-// Returns a plan's segments. Calls that the plan does not list run without a checkpoint.
+// Returns a plan's segments. Calls that the plan does not list run without a checkpoint. Throws
+// std::out_of_range if an entry names a segment that the plan does not have.
 std::shared_ptr<const SegmentPlan> planned_segments(const Plan& plan);
 
 }  // namespace ferry

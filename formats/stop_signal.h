@@ -1,5 +1,6 @@
-// Handles Ctrl-C in all of Ferry's programs. The first signal asks the program to end, and to
-// report or save what is done so far. The second one ends the program at once.
+// Handles Ctrl-C in the commands of ferry that can end early (cli/console/stop.h), in ferry-train
+// and in hunts (verify/hunt). The first signal asks the program to end, and to report or save what
+// is done so far. The second one ends the program at once.
 //
 // SIGINT and SIGTERM are treated the same. A signal that was ignored when the program started
 // (nohup, a shell's `&`) stays ignored.

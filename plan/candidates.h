@@ -1,6 +1,10 @@
 // The fixed lists of candidate plans. They depend on the program, not on the budget, so one list
-// serves every budget. Each list tries growing parts of the saved tensors, with several windows.
-// Which policy has which list is in policies.h; the candidates of the search over spans are made in
+// serves every budget. A list tries growing parts of the saved tensors with several windows (one
+// window in a large program), growing numbers of recomputed segments, or both. Nothing is simulated
+// here, and a candidate need not fit.
+//
+// recompute_and_offload_candidates and mixed_candidates need a program with segments. Which policy
+// has which list is in policies.h; the candidates of the search over spans are made in
 // span_search.h.
 #pragma once
 

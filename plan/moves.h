@@ -1,5 +1,7 @@
-// Two greedy selections of tensors to offload, from the saved tensors that are not recomputed. Both
-// mark the tensors in a mix and set the core's window, prefetch and hold to match.
+// Two greedy selections of tensors to offload, from the saved tensors that are not recomputed, for
+// the search over spans (span_search.h). The search tries both with several parameters and
+// simulates the results; nothing here checks that a plan fits. Both mark the tensors in a mix and
+// set the core's window, prefetch and hold to match.
 //
 // *Evenly* (move_evenly): a given number of bytes, of what backward needs last, spread over the
 // first 85 % of the saved bytes. Few copies are under way at a time, so the window can be small. A

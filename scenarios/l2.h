@@ -8,7 +8,8 @@
 // The result depends on the program, not on a run: an operator takes the same time in forward and
 // when it is recomputed. So no plan can gain from an order that this model favours, and the lower
 // bound holds (docs/explanation/lower-bound.md). Tensors of earlier operators, and parts of tensors
-// that do not fit, are not modelled.
+// that do not fit, are not modelled. A storage whose size the code does not say (a global, a
+// segment's argument, a saved tensor in a body) counts as not in the cache.
 #pragma once
 
 #include "formats/program.h"

@@ -275,13 +275,21 @@ class Request:
 
     def _least(self, program):
         """Returns the bytes that the most saving policy needs, and True if one policy fits."""
-        policies = ["offload"] + ["checkpoint-offload"] * _calls_checkpoint(program)
+        offload = ["offload"] + ["checkpoint-offload"] * _calls_checkpoint(program)
         with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:
             step = pathlib.Path(folder, "step.jsonl")
             program.write(step)
-            rows = _ferry("simulate", step, *self.options, "--policy=" + ",".join(policies),
-                          "--unchecked", "--json")[1]["rows"]
+            # Searching for the best plan takes longer, so only where offloading does not fit.
+            rows = self._rows("simulate", step, "--policy=" + ",".join(offload))
+            if not any(row["fits"] for row in rows) and self._asks_for_best():
+                rows += self._rows("plan", step, "--policy=best", "--no-expandable")
         return (min(row["least_bytes"] for row in rows), any(row["fits"] for row in rows))
+
+    def _rows(self, command, step, *options):
+        return _ferry(command, step, *self.options, *options, "--unchecked", "--json")[1]["rows"]
+
+    def _asks_for_best(self):
+        return self.policies is None or bool({"all", "best"} & set(self.policies))
 
 
 def _first_line(error, most=200):

@@ -1,8 +1,11 @@
-// One call of an operator below autograd, with what its replay needs: its arguments, dispatch keys,
-// autocast state and grad mode (kernels may read it), and the state of the random generator if it
-// uses one.
+// One call of an operator below autograd, kept so that it can run again: ferry::replay and the
+// spans of plans recompute with it (replays.h). It has what a replay needs: the arguments, dispatch
+// keys, autocast state and grad mode (kernels may read it), and the state of the random generator
+// if the op uses one. traits_of() and can_run_again() say which ops can run again; a capture asks
+// too (real/capture/recorder.cpp).
 //
-// It holds no tensors: `run` gets them, in the order in which tensors_of() lists them.
+// It holds none of the op's tensors: `run` gets them, in the order in which tensors_of() lists
+// them.
 #pragma once
 
 #include <ATen/core/Generator.h>

@@ -1,10 +1,12 @@
-// Writes measurements as a hardware file (scenarios/hardware.h), with a note on how each was made.
-// The efficiencies are 100 %, because the rates were measured and are not from a data sheet.
+// Writes the measurements of `ferry calibrate` as a hardware file (scenarios/hardware.h) with a
+// note on how each was made, so that a step can be planned for this machine. The efficiencies are
+// 100 %, because the rates were measured and are not from a data sheet.
 //
-// The file has one rate for each direction: that of copies of 16 MiB (or the largest measured size
-// below that), without the latency. The latency is the shortest time of the smallest copy, in the
-// slower direction. The host memory is pinned. On the CPU the thread that issues work also
-// computes, so `launch` is 0, and the host tier takes the place of the host's memory.
+// The link's rates are those of copies of 16 MiB (or the largest measured size below that), without
+// the latency. Each direction has one alone, one while the other direction copies and, if it was
+// measured, one of host memory that is not pinned. Other sizes are left out. The latency is the
+// shortest time of the smallest copy, in the slower direction. On the CPU the thread that issues
+// work also computes, so `launch` is 0, and the host tier takes the place of the host's memory.
 #pragma once
 
 #include <string>

@@ -4,6 +4,9 @@
 // may also use a tensor of forward that came in neither way. Autograd then kept that tensor itself,
 // and no hook saw it (an exclusion, or the own data of a custom function). The program gets a save
 // that hooks do not see. The times of a shared code are the means over its runs.
+//
+// A body that uses what another node made in backward cannot be captured: lower() throws
+// CaptureError. Call codes() once, at the end: it moves the codes out.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The rules of checkpoints, with a name for each place in their code that asks. shared/seam/rules.h
-// says what each rule means. All are true, except in a mutant.
+// The rules of checkpoints, each with the name by which their code asks. shared/seam/rules.h says
+// what each rule means (that of spans, kRefuseLate, is not here). All are true, except in a mutant.
 #pragma once
 
 #include "shared/seam/rules.h"

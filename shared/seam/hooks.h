@@ -1,5 +1,7 @@
 // Saved-tensor hooks: the pair that autograd calls when a node saves a tensor, and the stack of
-// pairs.
+// pairs. They are how the core sees what backward needs: the offloader
+// (shared/offload/offload_core.h) and checkpoints (shared/checkpoint) are such pairs. LibTorch's
+// and the simulator's autograd both use this stack, so the core is the same in both.
 //
 // They behave like torch.autograd.graph.saved_tensors_hooks. Only the innermost pair sees a tensor.
 // A no-op frame hides the pairs outside it. While hooks are disabled, pushing a pair throws the

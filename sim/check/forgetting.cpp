@@ -1,5 +1,10 @@
-// Implements the part of happens_before.h that forgets accesses, and that reports which host
-// threads keep accesses from being forgotten.
+// Implements the part of happens_before.h that forgets accesses. The log of a program may be long,
+// and memory should grow only with its live resources and with what some host thread has not waited
+// for (log_check.h). Only what no later report can need is forgotten; clocks.h says what is
+// settled.
+//
+// Also counts the accesses that are still remembered, and finds the host threads that keep them
+// from being forgotten, for the report of a log.
 #include <algorithm>
 #include <map>
 #include <utility>

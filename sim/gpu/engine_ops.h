@@ -1,5 +1,7 @@
-// The facts about a queued operation that both halves of the engine, submission (engine_submit.h,
-// engine.cpp) and the run (engine_run.cpp), use: its kind, and the meaning of its value.
+// What both halves of the engine, submission (engine_submit.h, engine.cpp) and the run
+// (engine_run.cpp), share: the kind of a queued operation and the meaning of its value, the limits
+// of these values, the numbers of a device's units and of the slots in the event heap, and
+// require(), which aborts on a caller's error.
 //
 // A kernel's value has its ns in the high bits, and below them the share of the memory's rate that
 // it needs. A peer copy's value has its source device above its bytes. Another copy's value is its
@@ -79,7 +81,7 @@ inline std::uint32_t other_direction(std::uint32_t unit) {
   std::abort();
 }
 
-// Aborts. For errors of the programmer.
+// Aborts unless it holds. For errors of the programmer.
 inline void require(bool holds, const char* what) {
   if (!holds) [[unlikely]]
     fail(what);

@@ -27,7 +27,7 @@ class SegmentOrder {
 
   // PyTorch took the block at `older`, though the one at `newer` was as large. Returns false if
   // this teaches nothing: they are in one segment, or one is in a newer segment than those known,
-  // or it contradicts what was learned before.
+  // or it was learned already, or it contradicts what was learned before.
   bool learn(std::uint64_t older, std::uint64_t newer);
 
  private:

@@ -2,8 +2,9 @@
 // slots in a frame of each code, the time of each kernel, and a tag for the value that the kernel
 // computes.
 //
-// Kernels of different statements have different tags. So with values (sim/check/values.h) the
-// result of one is never mistaken for that of another.
+// Kernels of different statements have different tags (if their names differ, up to a collision of
+// 64-bit hashes). So with values (sim/check/values.h) the result of one is not mistaken for that of
+// another.
 #pragma once
 
 #include <cstddef>

@@ -2,6 +2,9 @@
 // (shared/checkpoint/checkpointer.h), for any order of derivatives. Its input is the text of the
 // program, and the tensors that each backward needs if nothing is recomputed (needs.h).
 //
+// try_core.cpp compares the kernels of a run and the core's statistics with the result. So a
+// recompute that is missing or needless is found.
+//
 // For each segment it lists ops, packs and inner segments in order. A segment is recomputed once in
 // each graph task that needs a tensor which the segment recomputes. A node may need the tensor, or
 // it may be the input of an inner segment that is recomputed. The recompute runs up to the last
@@ -51,7 +54,8 @@ struct RecomputeCounts {
 RecomputeCounts expected_counts(const Program& program, const SegmentPlan* plan,
                                 const std::set<std::string>& kept = {});
 
-// Returns the ops of the forward, by name, that have an output which a later op writes.
+// Returns the names of the ops, of any code, that have an output which a later op of that code
+// writes. Writes through views do not count.
 std::set<std::string> written_later(const Program& program);
 
 // Compares with the core's statistics. Describes the first difference, or returns an empty text.

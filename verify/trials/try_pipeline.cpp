@@ -1,3 +1,12 @@
+// Gradients and losses must equal those of a training without a pipeline on one GPU. There must be
+// no hazard and no leak. Checked, too: the device of each kernel, the order and number of runs,
+// what hooks get, the cut into stages, and the nodes and transfers between them
+// (pipeline_picture.h). A trial that is wrong on purpose must be rejected.
+//
+// Not checked: autograd's order and the counts, if the caller starts backward and a layer stops
+// gradients; nodes and transfers, if any layer does; the autograd state that layers see and late
+// recomputes, if steps overlap (goes_ahead). After an injected failure only hazards, leaks, the
+// error and the gradients are judged, or the rejection of a write.
 #include "verify/trials/try_pipeline.h"
 
 #include <algorithm>

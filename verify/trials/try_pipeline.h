@@ -1,5 +1,5 @@
-// Runs a random network (pipeline_net.h) in the core's pipelines, on several simulated GPUs. Its
-// results must equal a training without a pipeline on one GPU. Orders and counts are checked, too.
+// Runs a random network (pipeline_net.h) in the core's pipelines, on several simulated GPUs, and
+// judges the run, for campaigns (verify/core/core_trials.cpp); try_pipeline.cpp says by what.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,8 @@
 //
 // While text is appended, the file is longer than its text: zeros follow. `settle` cuts them off,
 // or else whoever reads the file (vgpu/run/ending.h). A forked child must not append.
+//
+// Nothing is synced, so a crash of the machine may lose text. Not thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -48,8 +48,8 @@ std::optional<Summary> read_summary(const std::filesystem::path& file, const std
 
 // "simulated h100: at most 8.81 GiB allocated, …; a step 27.9 ms (kernels 92 %, …), the run 1.5 s"
 std::string to_string(const Summary& summary);
-// Returns "cudaHostRegister (2 times), cudaIpcOpenEventHandle and 3 more"; "" if nothing was
-// rejected.
+// Returns "cudaHostRegister (2 times), cudaIpcGetMemHandle, cudaIpcOpenEventHandle and 2 more"; ""
+// if nothing was rejected.
 std::string refused_text(const Summary& summary);
 nlohmann::ordered_json to_json(const Summary& summary);
 

@@ -53,8 +53,8 @@ class Checkers final : public StreamOpConsumer {
   check::Values values_;
 };
 
-// Returns hazards that no checker sees: a pool's broken promise, a deadlock, a tensor that came
-// back wrong.
+// Returns hazards that no checker sees: a pool's broken promise, a deadlock, a misused lock, a
+// tensor that came back wrong.
 std::vector<check::Hazard> noticed(const Machine& machine, const Tape& tape);
 
 // Returns the number of tensors that the optimizer keeps for each parameter.
