@@ -36,7 +36,7 @@ struct CheckArguments {
 
 check::LogReport judge(LineSource lines, bool leaks) {
   ProgressLine progress;
-  check::TraceOptions options;
+  check::LogOptions options;
   options.leaks = leaks;
   options.stop = [&progress](std::uint64_t judged) {
     if (judged % 1024 == 0) progress.show(judged, 0, "lines");
@@ -87,7 +87,7 @@ std::string plural(std::uint64_t n, const char* what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-std::string plural(const check::TraceScope::Count& n, const char* what) {
+std::string plural(const check::LogScope::Count& n, const char* what) {
   return (n.exact ? "" : "at least ") + plural(n.count, what);
 }
 
@@ -109,7 +109,7 @@ void print_pin(const check::LogReport& report) {
 }
 
 void print(const CheckArguments& arguments, const check::LogReport& report) {
-  const check::TraceScope& scope = report.scope;
+  const check::LogScope& scope = report.scope;
   const std::string file = arguments.trace == "-" ? kStdin : arguments.trace;
   for (const check::LogViolation& v : report.violations) {
     const std::string times = v.count > 1 ? fmt::format(" ({} times)", v.count) : "";

@@ -6,7 +6,6 @@
 #include <utility>
 #include <variant>
 
-#include "formats/modules.h"
 #include "formats/parallel.h"
 #include "plan/stop.h"
 
@@ -236,13 +235,12 @@ std::optional<std::int64_t> Session::next_budget(const Verdict& verdict, const L
 // the bound says that no plan fits the budget, the rounds look for the least memory, and the first
 // one leaves out the best-first search, because later rounds run it.
 Chooser::Effort Session::effort(int round, const Limits& limits, const Limits& asked) const {
-  const std::optional<Certificate> bound = certificate(limits.budget_bytes);
-  const bool may_fit = !bound || limits.budget_bytes >= bound->least_bytes;
   const bool first = round == 0;
   if (problem_.is_training()) {
     return {.spans = {.noise = first ? kSomeNoise : kLittleNoise}, .walks = !first};
   }
-  if (may_fit) return {};
+  const std::optional<Certificate> bound = certificate(limits.budget_bytes);
+  if (!bound || limits.budget_bytes >= bound->least_bytes) return {};
   const bool less = asked.budget_bytes <= limits.budget_bytes;
   return {.known = less, .walks = !first};
 }

@@ -54,7 +54,7 @@ MACRO_EXPANSION = YES
 EXPAND_ONLY_PREDEF = YES
 """
 
-# What a page loads, which a link to read elsewhere is not.
+# Matches what a page loads from another host. Links that a reader may follow are no match.
 LOADED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"']?(?:https?:)?//[^\"' >]+"
                     r"|<link\b(?![^>]*rel=[\"']?(?:canonical|next|prev))[^>]*"
                     r"href=[\"']?(?:https?:)?//[^\"' >]+|url\([\"']?(?:https?:)?//[^)]+")

@@ -1,4 +1,4 @@
-"""What the program `ferry` says of its commands, read from its help texts.
+"""Reads the commands and options of the program `ferry` from its help texts.
 
 CLI11 prints a help text: sections of rows, "  --budget 24GiB Excludes: --pareto    Device memory".
 A row whose left part is long goes on in the next line. Text of Ferry's own follows, with examples.
@@ -60,7 +60,7 @@ class Help(typing.NamedTuple):
 
 
 class NotBuilt(Exception):
-    """A command whose program is not here: it needs LibTorch."""
+    """The program of this command was not built: it needs LibTorch."""
 
 
 def ask(ferry, words=()):

@@ -122,7 +122,7 @@ constexpr std::size_t kHazardsMost = 10'000;
 
 class LogCheck {
  public:
-  LogCheck(std::string file, const TraceOptions& options)
+  LogCheck(std::string file, const LogOptions& options)
       : reader_(std::move(file)), options_(options), many_(options.many) {}
 
   void operator()(std::string_view text, std::uint64_t line) {
@@ -264,9 +264,9 @@ class LogCheck {
     accesses_ += op.range.bytes != 0 ? 1 : 0;
   }
 
-  TraceScope scope() const {
+  LogScope scope() const {
     const auto count_of = [](const Distinct& seen) {
-      return TraceScope::Count{seen.count(), seen.is_exact()};
+      return LogScope::Count{seen.count(), seen.is_exact()};
     };
     return {.operations = reader_.operations(),
             .accesses = accesses_,
@@ -323,7 +323,7 @@ class LogCheck {
   }
 
   StreamLogReader reader_;
-  TraceOptions options_;
+  LogOptions options_;
   HappensBefore happens_before_{
       {.host_free_waits = true, .foreign = true, .hazards_most = kHazardsMost}};
   Liveness liveness_{happens_before_.clocks(), kHazardsMost};
@@ -339,7 +339,7 @@ class LogCheck {
 
 }  // namespace
 
-LogReport check_log(LineSource& lines, const TraceOptions& options) {
+LogReport check_log(LineSource& lines, const LogOptions& options) {
   LogCheck check(lines.file(), options);
   std::uint64_t judged = 0;
   const auto stops = [&] { return options.stop && options.stop(judged); };

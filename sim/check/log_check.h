@@ -53,7 +53,7 @@ struct TraceUnjudged {
 };
 
 // The size of the log that a verdict covers. A count that is not exact is a lower bound.
-struct TraceScope {
+struct LogScope {
   struct Count {
     std::uint64_t count = 0;
     bool exact = true;
@@ -74,7 +74,7 @@ struct TracePin {
 struct LogReport {
   std::uint64_t lines = 0;
   bool stopped = false;  // more lines may follow, so the log's end is not judged
-  TraceScope scope;
+  LogScope scope;
   std::vector<LogViolation> violations;  // sorted by line, then by previous line
   std::uint64_t left_out = 0;            // violations that are only counted
   std::uint64_t views = 0;               // given to the host (views.h)
@@ -84,7 +84,7 @@ struct LogReport {
   std::vector<TracePin> pins;           // most accesses first
 };
 
-struct TraceOptions {
+struct LogOptions {
   bool leaks = false;  // report memory that is still allocated at the end
   // Forget what is settled if more items than this are remembered. No verdict depends on it.
   std::size_t many = 4096;
@@ -94,9 +94,9 @@ struct TraceOptions {
 };
 
 // Throws InputError if a line is malformed, or exceeds the limits of formats/STREAM_LOG.md.
-LogReport check_log(LineSource& lines, const TraceOptions& options);
+LogReport check_log(LineSource& lines, const LogOptions& options);
 inline LogReport check_log(LineSource& lines, bool leaks = false) {
-  return check_log(lines, TraceOptions{.leaks = leaks});
+  return check_log(lines, LogOptions{.leaks = leaks});
 }
 
 }  // namespace ferry::check

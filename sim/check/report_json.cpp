@@ -91,7 +91,7 @@ Json to_json(const LogViolation& v) {
 }
 
 Json to_json(const LogReport& report) {
-  const TraceScope& scope = report.scope;
+  const LogScope& scope = report.scope;
   Json json = {{"schema", kSchema},
                {"lines", report.lines},
                {"operations", scope.operations},

@@ -19,6 +19,7 @@ TEST(PolicyTest, EachIsFoundByItsName) {
         each.name.starts_with("checkpoint") || each.name == "mixed" || each.name == "selective";
     EXPECT_EQ(is_for_segments(each.policy), checkpoints) << each.name;
   }
+  EXPECT_EQ(find_policy("budget"), Policy::kOffloadSome);  // its name in earlier files
   EXPECT_EQ(find_policy("magic"), std::nullopt);
   EXPECT_EQ(find_policy("Keep"), std::nullopt);
 }

@@ -105,6 +105,16 @@ for _ in range(4):
 """
 
 
+class Devices(unittest.TestCase):
+    def test_the_bus_of_a_device_that_is_not_there_is_an_error(self):
+        code = ("import ctypes, torch\n"
+                "torch.cuda.init()\n"
+                "bus = ctypes.create_string_buffer(32)\n"
+                "ask = ctypes.CDLL(None).cudaDeviceGetPCIBusId\n"
+                "print(ask(bus, 32, 0), bus.value.decode(), ask(bus, 32, 9))\n")
+        self.assertEqual("0 0000:00:00.0 101\n", run_code(code).stdout)
+
+
 class Time(unittest.TestCase):
     def test_an_events_time_is_the_cards_and_not_this_machines(self):
         code = ("import torch\n"

@@ -43,7 +43,7 @@ void print_verdict(const Run& run, const std::string& name) {
     const std::string asking = asking_text(run.ending.asking);
     if (!asking.empty()) text += ", and " + asking;
   } else {
-    const check::TraceScope& scope = run.report.scope;
+    const check::LogScope& scope = run.report.scope;
     text = "no GPU, values are the CPU's; ";
     if (run.ending.parts > 0) {
       text += std::to_string(run.ending.parts_used) + " of " + std::to_string(run.ending.parts) +

@@ -274,6 +274,12 @@ class Refused(unittest.TestCase):
         with self.assertRaisesRegex(CaptureError, "expected the loss function to return"):
             ferry.plan(self.model, self.x, lambda output: output, card="a100")
 
+    def test_a_policys_old_name_works_and_says_the_new_one(self):
+        model, x = mlp()
+        with self.assertWarnsRegex(FutureWarning, "policy 'budget' is called 'offload-some' now"):
+            plan = ferry.plan(model, x, loss_of, card="rtx4090", policies=["keep", "budget"])
+        self.assertEqual(["keep", "offload-some"], [row["policy"] for row in plan.rows])
+
     def test_a_value_that_is_not_known_can_be_assumed(self):
         def loss(output):
             weight = output.sum().item()

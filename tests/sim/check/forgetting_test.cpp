@@ -13,7 +13,7 @@ namespace {
 using test::declare;
 using test::line_of;
 
-LogReport judge(const std::vector<std::string>& log, const TraceOptions& options = {}) {
+LogReport judge(const std::vector<std::string>& log, const LogOptions& options = {}) {
   std::string text;
   for (const std::string& each : log) text += line_of(each) + "\n";
   std::istringstream in(text);
