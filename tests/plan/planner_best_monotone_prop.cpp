@@ -1,8 +1,8 @@
 // Measures how often `best` is slower with more memory, if each budget is planned alone. (Budgets
 // of `--pareto` share their plans: pareto_test.cpp.) The candidates of a search depend on the
 // budget, and the allocator's fragments change abruptly from plan to plan. So a smaller budget
-// sometimes finds a plan that a larger one does not. On 2026-11-27, of 520 budgets of 40 programs 20
-// were slower than a smaller budget, by at most 11.3 %.
+// sometimes finds a plan that a larger one does not. On 2026-11-27, of 520 budgets of 40 programs,
+// 20 were slower than a smaller budget, by at most 11.3 %.
 //
 // FERRY_PLANS=40 tries 40 programs instead of two small ones, and lists the slower budgets.
 #include <gtest/gtest.h>
