@@ -1,6 +1,14 @@
-// `ferry plan`: prints the table of policies for a program on a card, and writes the plan of the
-// fastest that fits. --stages plans a pipeline (cli/pipeline_plan.h), --pareto the curve of time
-// against memory (cli/pareto_plan.h).
+// `ferry plan`: prints the table of policies for a program on a card. With --output it also writes
+// the plan of the best row (plan::best_row): the fastest that fits and saves memory, or else the
+// one with the least memory. If there is one row only, it is the best one. If the plan does not
+// fit, a message says so.
+//
+// No plan is written if no row has a plan that ran safely, or if the search was stopped. Only
+// Ferry's own scheduler can run a plan, so --output throws InputError if every policy asked for is
+// another scheduler's.
+//
+// --stages plans a pipeline (cli/pipeline_plan.h), --pareto the curve of time against memory
+// (cli/pareto_plan.h).
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -88,6 +96,7 @@ void add_plan(CLI::App& app, Context& context) {
   command->footer(R"(
 Examples:
   ferry plan llama3-8b --card h100   compare policies, each simulated and checked
+  ferry plan hf:Qwen/Qwen2.5-7B --card h100 --tokens 4096 --lora 16   a model by its name
   ferry plan gpt2 --card rtx4090 --budget 7GiB -o gpt2.plan   write the best plan to a file
   ferry plan gpt2 --card a100 --policy keep,offload --json   compare two policies, as JSON
   ferry plan gpt2 --card rtx4090 --pareto   the fastest plan for each of 20 budgets
@@ -107,9 +116,8 @@ Examples:
   command->get_option("--policy")
       ->description(policy_choices() + "; with --stages: " + list_of_pipeline_policies());
   list_first(*command, context,
-             {"--card", "--budget", "--policy", "--optimizer", "--optimizer-implementation",
-              "--microbatches", "--alloc-conf", "--times", "--no-modules", "--json", "--output",
-              "--pareto", "--stages"});
+             {"--card", "--budget", "--policy", "--tokens", "--batch", "--lora", "--optimizer",
+              "--microbatches", "--no-modules", "--json", "--output", "--pareto", "--stages"});
   command->callback([arguments, pipeline, pareto, &context] {
     listen_for_stop();
     arguments->typed = context.typed;

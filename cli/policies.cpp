@@ -98,10 +98,12 @@ std::string policy_choices() {
 }
 
 void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& context) {
-  CLI::Option* program = command
-                             .add_option("program", arguments.subject,
-                                         "A shipped program, a program file, or a scenario (.toml)")
-                             ->required();
+  CLI::Option* program =
+      command
+          .add_option("program", arguments.subject,
+                      "A shipped program, a program file or a scenario (.toml); or "
+                      "a model: hf:ORG/NAME, a config.json or a script (.py)")
+          ->required();
   CLI::Option* hardware = command
                               .add_option("--card", arguments.hardware,
                                           "A shipped card (`ferry hardware` lists them), or a file")
@@ -123,6 +125,7 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
                       "The algorithm of offload-all: trl, trl-untold, trl-stale-keys, "
                       "record-stream (default: trl)")
           ->type_name("NAME");
+  add_model_options(command, arguments.model);
   add_training_options(command, arguments.training, context);
   command
       .add_option("--alloc-conf", arguments.alloc_conf,
@@ -179,12 +182,18 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   }
   request.plan.alloc_conf = parse_alloc_conf(arguments.alloc_conf, "--alloc-conf");
   request.plan.alloc_conf.segments_go_up = arguments.segments_go_up;
-  request.program = load_program(find_program(arguments.subject));
-  request.plan.alloc_conf.equal_blocks = equal_blocks_of(torch_of(request.program));
+  if (!is_model(arguments.subject)) {
+    refuse_model_options(arguments.subject, arguments.model);
+    request.program = load_program(find_program(arguments.subject));
+  }
   if (arguments.hardware.empty()) {
     throw InputError("--card", 0, "expected a card (`ferry hardware` lists them)");
   }
   request.hardware = find_hardware(arguments.hardware);
+  if (is_model(arguments.subject)) {
+    request.program = model_program(arguments.subject, arguments.model, request.hardware);
+  }
+  request.plan.alloc_conf.equal_blocks = equal_blocks_of(torch_of(request.program));
   request.program_name = printable(request.program.name);
   request.hardware.description = printable(request.hardware.description);
   request.times = arguments.times;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/model_program.h"
 #include "cli/training_options.h"
 #include "formats/program.h"
 #include "plan/planner.h"
@@ -23,7 +24,8 @@ struct Context;
 
 // The arguments as typed.
 struct PolicyArguments {
-  std::string subject;  // a program's name or path, or a scenario file
+  std::string subject;   // a program's name or path, a scenario file, or a model
+  ModelArguments model;  // how a model is trained
   std::string hardware;
   std::string budget;
   std::vector<std::string> policies;

@@ -68,7 +68,8 @@ std::string verdict(const plan::PolicyRow& row) {
 // Returns "Captured: model GPT-2 124M, batch 8, …\n", so that the reader knows what was planned.
 // Empty if the program's file does not say.
 std::string captured_line(const Program& program) {
-  constexpr std::array kTold = {"model", "script", "batch", "tokens", "image", "dtype"};
+  constexpr std::array kTold = {"model", "script", "batch", "tokens",
+                                "image", "dtype",  "lora",  "inputs"};
   std::string text;
   for (const std::string_view key : kTold) {
     for (const auto& [name, value] : program.about) {

@@ -1,4 +1,11 @@
-// `ferry simulate`: runs a program under policies, or under a plan that `ferry plan` wrote.
+// `ferry simulate`: runs a program under policies (plan/planner.h), or under a plan that `ferry
+// plan` wrote (cli/plan_run.h), and prints the rows. It can also write the stream log, the trace
+// and the memory snapshot of the run.
+//
+// Each of these files describes one run. So --log, --trace and --snapshot throw InputError unless
+// there is --plan or exactly one policy. A simulation that is stopped writes none of them.
+//
+// It writes no plan, and plans no pipeline and no curve: `ferry plan` does (cli/plan.cpp).
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>

@@ -149,7 +149,7 @@ std::string included(const TrainingRequest& request) {
   }
   return memory + ", the state of " + request.optimizer +
          (request.by_default    ? " (the default; or --optimizer none)"
-          : request.is_captured ? " (the script's)"
+          : request.is_captured ? " (as captured)"
                                 : "");
 }
 

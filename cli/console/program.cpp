@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/console/ended.h"
 #include "cli/console/first_options.h"
 #include "cli/console/messages.h"
 #include "formats/error.h"
@@ -119,6 +120,8 @@ int guarded(const std::function<int()>& run) {
       return complain("cannot write to stdout", kResourceMissing);
     }
     return code;
+  } catch (const Ended& ended) {
+    return ended.code();
   } catch (const InputError& error) {
     return complain(error.what(), kUsage);
   } catch (const LimitReached& error) {

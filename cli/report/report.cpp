@@ -67,8 +67,8 @@ Found find(const ReportArguments& arguments, PolicyRequest& request) {
   return found;
 }
 
-// The data of the page. `plan` is what `ferry plan --json` prints, and `curve` is what it prints
-// with --pareto.
+// The data of the page. `plan` is what `ferry plan --json` prints, and `curve` is what
+// `ferry plan --pareto --json` prints.
 Json data_of(const ReportArguments& arguments, const PolicyRequest& request, const Found& found) {
   Json data = {{"schema", 1}, {"plan", to_json(request, found.result)}, {"curve", nullptr}};
   if (!arguments.no_curve) data["curve"] = to_json(request, found.curve);

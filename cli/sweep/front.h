@@ -27,7 +27,7 @@ struct Front {
 
 class Fronts {
  public:
-  // Adds a line of the results. Lines come in the order of the sweep.
+  // Adds one line of the results. The caller adds the lines in the order of the sweep's items.
   void add(const nlohmann::ordered_json& line);
   std::string table() const;
   const std::vector<Front>& all() const { return fronts_; }

@@ -1,0 +1,169 @@
+#include "cli/model_program.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cli/console/ended.h"
+#include "cli/console/messages.h"
+#include "cli/console/stop.h"
+#include "formats/error.h"
+#include "formats/program_file.h"
+
+namespace ferry::cli {
+namespace {
+
+// What Python itself exits with if it does not find the module.
+constexpr int kNoModule = 1;
+constexpr const char* kScript = ".py";
+
+// Returns the folder that has the package ferry_command: beside the program in a build, and two
+// folders above it in an installation. Empty if there is none; the interpreter may know one.
+std::string packages() {
+  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  for (const std::filesystem::path& folder : {here / "python", here.parent_path().parent_path()}) {
+    if (std::filesystem::exists(folder / "ferry_command")) return folder.string();
+  }
+  return {};
+}
+
+std::vector<std::string> words_of(const std::string& subject, const ModelArguments& arguments,
+                                  const Hardware& hardware) {
+  const char* const named = std::getenv("FERRY_PYTHON");
+  std::vector<std::string> words = {named != nullptr ? named : "python3", "-m",
+                                    "ferry_command.model"};
+  const auto add = [&words](const char* option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  const auto number = [](std::int64_t value) { return value > 0 ? std::to_string(value) : ""; };
+  add("--tokens", number(arguments.tokens));
+  add("--batch", number(arguments.batch));
+  add("--dtype", arguments.dtype);
+  add("--attention", arguments.attention);
+  add("--lora", arguments.lora);
+  if (const std::int64_t tenths = hardware.compute_capability; tenths > 0) {
+    add("--capability", fmt::format("{}.{}", tenths / 10, tenths % 10));
+  }
+  if (arguments.checkpointing) words.emplace_back("--checkpointing");
+  words.insert(words.end(), {"--", subject});
+  return words;
+}
+
+// Runs a program and returns what it printed and its wait status. Its messages go to stderr.
+std::pair<std::string, int> output_of(std::vector<std::string> words) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  const int failed = ::posix_spawnp(&child, argv.front(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  if (failed != 0) {
+    ::close(ends[0]);
+    throw std::system_error(failed, std::generic_category(), "cannot run " + words.front());
+  }
+  std::string printed;
+  std::array<char, 4096> block{};
+  for (;;) {
+    const ssize_t count = ::read(ends[0], block.data(), block.size());
+    if (count < 0 && errno == EINTR) continue;  // Ctrl-C, which the child gets too
+    if (count <= 0) break;
+    printed.append(block.data(), static_cast<std::size_t>(count));
+  }
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return {printed, status};
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& command, ModelArguments& arguments) {
+  command
+      .add_option("--tokens", arguments.tokens,
+                  "Of a model: tokens in a sequence (default: 2048, or fewer if it takes fewer); "
+                  "for images their height and width")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 24));
+  command.add_option("--batch", arguments.batch, "Of a model: sequences in a batch (default: 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20));
+  command
+      .add_option("--lora", arguments.lora,
+                  "Of a model: train adapters of this rank, on all linear layers but the output "
+                  "head, or on those named after it: 16,q_proj,v_proj")
+      ->type_name("RANK[,NAME...]");
+  command
+      .add_option("--dtype", arguments.dtype,
+                  "Of a model: dtype of the weights (default: as its configuration says)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"bf16", "f16", "f32"}));
+  command
+      .add_option("--attention", arguments.attention,
+                  "Of a model: sdpa, eager, or another implementation that transformers has")
+      ->type_name("NAME");
+  command.add_flag("--checkpointing", arguments.checkpointing,
+                   "Of a model: each layer is checkpointed, as by gradient_checkpointing=True");
+}
+
+bool is_model(const std::string& subject) {
+  return subject.starts_with("hf:") || subject.ends_with(".json") || subject.ends_with(kScript);
+}
+
+void refuse_model_options(const std::string& subject, const ModelArguments& arguments) {
+  const std::pair<const char*, bool> typed[] = {
+      {"--tokens", arguments.tokens != 0},           {"--batch", arguments.batch != 0},
+      {"--lora", !arguments.lora.empty()},           {"--dtype", !arguments.dtype.empty()},
+      {"--attention", !arguments.attention.empty()}, {"--checkpointing", arguments.checkpointing}};
+  for (const auto& [option, is_typed] : typed) {
+    if (!is_typed) continue;
+    throw InputError(option, 0,
+                     "expected a model (hf:ORG/NAME or a config.json); " + subject +
+                         " is a captured step, whose batch and weights are fixed");
+  }
+}
+
+Program model_program(const std::string& subject, const ModelArguments& arguments,
+                      const Hardware& hardware) {
+  if (std::string folder = packages(); !folder.empty()) {
+    if (const char* const others = std::getenv("PYTHONPATH")) folder.append(":").append(others);
+    ::setenv("PYTHONPATH", folder.c_str(), 1);
+  }
+  auto [path, status] = output_of(words_of(subject, arguments, hardware));
+  if (is_stopped()) throw Ended(told_stopped("no step: the model was being captured"));
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kStoppedBase + WTERMSIG(status);
+  if (code == kNoModule) {
+    tell(
+        "{}: a model needs Ferry's Python package: pip install torch_ferry, or name a Python that "
+        "has it by FERRY_PYTHON",
+        subject);
+    throw Ended(kResourceMissing);
+  }
+  if (code != 0) throw Ended(code);
+  while (path.ends_with('\n')) path.pop_back();
+  Program program = load_program(path);
+  if (subject.ends_with(kScript)) std::filesystem::remove(path);  // it is captured each time
+  return program;
+}
+
+}  // namespace ferry::cli

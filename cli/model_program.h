@@ -1,0 +1,42 @@
+// Models as subjects of `ferry plan` and its like: hf:ORG/NAME, a config.json, or a Python script.
+// A Python program captures them (python/ferry_command/model.py) and keeps the program in a cache,
+// so this command and its tests need neither Python nor torch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "formats/program.h"
+#include "scenarios/hardware.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ferry::cli {
+
+// The options of a model, as typed.
+struct ModelArguments {
+  std::int64_t tokens = 0;  // 0: as many as the model takes, at most 2048
+  std::int64_t batch = 0;   // 0: one
+  std::string dtype;        // empty: as in the model's configuration
+  std::string attention;    // empty: as transformers chooses
+  std::string lora;         // empty: all parameters are trained
+  bool checkpointing = false;
+};
+
+void add_model_options(CLI::App& command, ModelArguments& arguments);
+
+// True if the subject is a model and not a program.
+bool is_model(const std::string& subject);
+
+// Throws InputError if an option of a model was typed, for a subject that is not one.
+void refuse_model_options(const std::string& subject, const ModelArguments& arguments);
+
+// Returns the model's program, as it runs on the card. Captures it if it is not in the cache.
+// Throws Ended after the Python program has printed an error, and std::system_error if it cannot be
+// started.
+Program model_program(const std::string& subject, const ModelArguments& arguments,
+                      const Hardware& hardware);
+
+}  // namespace ferry::cli

@@ -1,0 +1,77 @@
+"""Captures a model of many equal layers with a few of them, and repeats these in the program.
+
+Capturing 32 layers takes eight times as long as capturing four, and says the same. A list of layers
+(`nn.ModuleList`, `nn.Sequential`) whose layers are alike, or alike in turn (A A B A A B), keeps its
+first two groups, one more, and the last. `torch_ferry.repeat` repeats the second to last.
+
+Layers are alike if they are of the same classes, with the same parameters and the same settings,
+apart from their number. If the captured layers turn out to differ, `NotAlike` is raised, and the
+model has to be captured whole.
+"""
+
+import torch
+from torch import nn
+
+from .repeat import repeated
+
+# Groups that are kept: the first, which makes views that the later ones share, the one before the
+# repeated one, that one, and the last.
+_KEPT = 4
+# Settings of a layer that only say which of the layers it is.
+_NUMBERS = ("layer_idx", "layer_id", "layer_number", "layer_index", "block_idx", "idx", "index")
+
+
+class Cut:
+    """Removes equal layers from a model in place. `program` puts them back into its program."""
+
+    def __init__(self, model):
+        self.lists = []  # (name, first layer of the repeated group, layers in a group, times)
+        for name, layers in [*model.named_modules()]:
+            inside = any(name.startswith(other + ".") for other, *_ in self.lists)
+            if isinstance(layers, (nn.ModuleList, nn.Sequential)) and not inside:
+                self._cut(name, layers)
+
+    def _cut(self, name, layers):
+        begin, period, times = _longest([_kind(layer) for layer in layers])
+        if times == 0 or name == "":
+            return
+        first = begin + period
+        for _ in range(times * period):
+            del layers[first + period]
+        self.lists.append((name, first, period, times))
+
+    def program(self, program):
+        """Returns the program of the whole model. Raises `torch_ferry.repeat.NotAlike`."""
+        for each in self.lists:
+            program = repeated(program, *each)
+        return program
+
+
+def _kind(module):
+    """Returns what decides the statements of a layer."""
+    settings = tuple(sorted(
+        (name, repr(value)) for name, value in vars(module).items()
+        if name not in _NUMBERS and isinstance(value, (bool, int, float, str, tuple, torch.dtype))))
+    tensors = tuple((name, tuple(tensor.shape), tensor.dtype, tensor.requires_grad)
+                    for name, tensor in (*module.named_parameters(recurse=False),
+                                         *module.named_buffers(recurse=False)))
+    parts = tuple((name, _kind(part)) for name, part in module.named_children())
+    return type(module), settings, tensors, parts
+
+
+def _longest(kinds):
+    """Returns (first layer, layers in a group, groups that can be removed) of the stretch of alike
+    groups from which most layers can be removed. The first layer is that of the second group."""
+    best = (0, 1, 0)
+    for period in range(1, len(kinds) // (_KEPT + 1) + 1):
+        begin = 0
+        while begin + period < len(kinds):
+            end = begin + period
+            while end < len(kinds) and kinds[end] == kinds[end - period]:
+                end += 1
+            first = begin + period
+            times = (end - begin) // period - _KEPT
+            if times * period > best[1] * best[2]:
+                best = (first, period, times)
+            begin = max(end - period, begin) + 1
+    return best

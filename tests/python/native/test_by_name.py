@@ -1,0 +1,175 @@
+"""`ferry plan` of a model by its name: the hub's config.json, captured and cached.
+
+The hub is a server on loopback that answers as huggingface.co does (HF_ENDPOINT). No test uses the
+network.
+"""
+
+import http.server
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from native.support import ferry
+
+try:
+    import transformers
+except ImportError:
+    transformers = None
+
+PROGRAM = pathlib.Path(os.environ.get("FERRY_PROGRAM", "no-ferry"))
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
+          "intermediate_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4,
+          "num_key_value_heads": 2, "vocab_size": 1000, "torch_dtype": "bfloat16"}
+COMMIT = "0123456789012345678901234567890123456789"
+# name → (status, the hub's code of the error, contents of config.json)
+REPOSITORIES = {
+    "o/llama": (200, None, json.dumps(CONFIG)),
+    "o/gated": (403, "GatedRepo", None),
+    "o/pipeline": (404, "EntryNotFound", None),
+    "o/new": (200, None, json.dumps({**CONFIG, "model_type": "llama99"})),
+    "o/broken": (200, None, "{"),
+}
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        name = "/".join(self.path.removeprefix("/api/models").split("/")[1:3])
+        of_model = self.path.startswith("/api/models")
+        status, code, text = REPOSITORIES.get(name, (404, "RepoNotFound", None))
+        if of_model and code in ("GatedRepo", "EntryNotFound"):
+            status, code = 200, None
+        data = (json.dumps({"id": name, "sha": COMMIT, "siblings": []}) if of_model
+                else text or "").encode()
+        self.send_response(status)
+        if code:
+            self.send_header("X-Error-Code", code)
+        self.send_header("X-Repo-Commit", COMMIT)
+        self.send_header("ETag", f'"{name}"')
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+@unittest.skipIf(transformers is None, "needs transformers")
+@unittest.skipUnless(PROGRAM.exists(), "needs FERRY_PROGRAM, the command")
+class ByName(unittest.TestCase):
+    def setUp(self):
+        home = tempfile.TemporaryDirectory()
+        self.addCleanup(home.cleanup)
+        self.home = pathlib.Path(home.name)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.environment = {
+            **os.environ, "FERRY_PYTHON": sys.executable, "XDG_CACHE_HOME": str(self.home),
+            "PYTHONPATH": str(pathlib.Path(ferry.__file__).parents[1]), "HF_HOME": home.name,
+            "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}"}
+
+    def plan(self, *words, **environment):
+        return subprocess.run(
+            [PROGRAM, "plan", *words, "--card", "rtx4090"], cwd=self.home, text=True,
+            env={**self.environment, **environment}, capture_output=True, check=False)
+
+    def refused(self, subject, code, *texts, **environment):
+        ran = self.plan(*subject.split(), **environment)
+        self.assertEqual((ran.returncode, ran.stdout), (code, ""), ran.stderr)
+        self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
+        for text in texts:
+            self.assertIn(text, ran.stderr)
+
+    def cached(self):
+        return sorted((self.home / "ferry/programs").glob("*"))
+
+    def test_a_name_is_captured_once(self):
+        options = ("hf:o/llama", "--tokens", "128", "--batch", "2", "--policy", "keep", "--json")
+        first = self.plan(*options)
+        self.assertEqual(first.returncode, 0, first.stderr)
+        table = json.loads(first.stdout)
+        self.assertEqual(table["program"], "llama")
+        program, = self.cached()
+        self.assertIn('"lm_head.weight","dtype":"bf16","shape":[1000,64]', program.read_text())
+        self.assertIn('model.layers.5.', program.read_text())
+        # The second time neither the hub nor torch is needed.
+        again = self.plan(*options, HF_ENDPOINT="http://127.0.0.1:9")
+        self.assertEqual((again.returncode, again.stdout), (0, first.stdout), again.stderr)
+        self.assertEqual(self.cached(), [program])
+
+    def test_a_file_with_adapters(self):
+        path = self.home / "config.json"
+        path.write_text(json.dumps(CONFIG))
+        ran = self.plan(str(path), "--tokens", "64", "--lora", "4,q_proj", "--policy", "keep")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("lora rank 4 on q_proj", ran.stdout)
+        program, = self.cached()
+        trained = [line for line in program.read_text().splitlines() if '"grad":true' in line]
+        self.assertEqual(len(trained), 2 * CONFIG["num_hidden_layers"])
+        self.refused(f"{path} --lora 4,q", 2, "no linear layer is named 'q'", "q_proj")
+        self.refused(f"{path} --lora 0", 2, "--lora 0: expected a rank")
+
+    def test_what_the_hub_refuses(self):
+        self.refused("hf:o/none", 2, "no such repository, or it is private")
+        self.refused("hf:o/gated", 7, "gated", "https://huggingface.co/o/gated", "hf auth login")
+        self.refused("hf:o/pipeline", 2, "has no config.json")
+        self.refused("hf:o/new", 2, "has no model_type 'llama99'", "update transformers")
+        self.refused("hf:o/broken", 2, "line 1")
+        self.refused("hf:a/b/c", 2, "expected hf:ORG/NAME")
+        self.refused("hf:o/llama", 7, "cannot be reached", HF_ENDPOINT="http://127.0.0.1:9")
+        self.refused("hf:o/llama", 7, "cannot be reached", HF_HUB_OFFLINE="1")
+        self.assertEqual(self.cached(), [])
+
+    def test_files_that_are_no_models(self):
+        for name, text, said in (("list.json", "[]", "model_type"),
+                                 ("bytes.json", b"\xff\xfe\xff", "not text"),
+                                 ("other.json", '{"model_type": 3}', "model_type")):
+            path = self.home / name
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+            self.refused(str(path), 2, said)
+        self.refused("none.json", 2, "No such file")
+        self.refused("gpt2 --tokens 4", 2, "--tokens: expected a model")
+
+    def test_a_script(self):
+        path = self.home / "train.py"
+        path.write_text("import torch\nprint('hello')\n"
+                        "model = torch.nn.Linear(64, 64).cuda()\n"
+                        "optimizer = torch.optim.AdamW(model.parameters(), fused=True)\n"
+                        "model(torch.randn(8, 64, device='cuda')).sum().backward()\n"
+                        "optimizer.step()\n")
+        ran = self.plan(str(path), "--policy", "keep")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("train on rtx4090", ran.stdout)
+        self.assertEqual(self.cached(), [])
+        self.refused(f"{path} --batch 2", 2, "--batch is for a model by its name")
+
+    def test_without_the_package(self):
+        self.refused("hf:o/llama", 7, "cannot run none", FERRY_PYTHON="none")
+
+    def test_ctrl_c_leaves_nothing(self):
+        path = self.home / "config.json"
+        path.write_text(json.dumps({**CONFIG, "num_hidden_layers": 4}))
+        with subprocess.Popen(
+                [PROGRAM, "plan", path, "--card", "rtx4090"], env=self.environment, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as ran:
+            time.sleep(1.5)
+            os.killpg(ran.pid, signal.SIGINT)
+            printed, said = ran.communicate(timeout=60)
+        self.assertEqual((ran.returncode, printed), (128 + signal.SIGINT, ""), said)
+        self.assertNotIn("Traceback", said)
+        self.assertEqual(self.cached(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
