@@ -15,8 +15,9 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-// Even offload: bytes, in percent of what the link can copy during the forward, and windows, in
-// multiples of the largest storage that moves. Larger: more offload; a larger window costs memory.
+// Even offload for nested spans: bytes, in percent of what the link can copy during the forward,
+// and windows, in multiples of the largest storage that moves. Larger: more offload; a larger
+// window costs memory.
 constexpr std::array<std::int64_t, 2> kShares = {45, 100};
 constexpr std::array<std::int64_t, 2> kWindows = {4, 1};
 constexpr std::int64_t kEvenShare = 80;  // the same percentage, with tables that have noise
@@ -34,8 +35,6 @@ constexpr std::array<PartsInTime, 7> kInTime = {{{kAtOncePace, 2},
 // The same with prefetch by bytes (`room`), for budgets at which few tensors are kept.
 constexpr std::array<PartsInTime, 3> kInRoom = {
     {{160, 1, 100, 1}, {125, 1, 100, 2}, {250, 1, 100, 2}}};
-// The same with prefetch of all tensors, for a backward in another order than the forward's.
-constexpr std::array<PartsInTime, 2> kBackEarly = {{{kAtOncePace, 1}, {100, 1}}};
 // The same for tables with noise.
 constexpr std::array<PartsInTime, 3> kNoisyInTime = {{{kAtOncePace, 2}, {100, 5}, {50, 4}}};
 // Estimate of the bytes that move in time, in percent of what the link can copy during the forward.
@@ -54,8 +53,8 @@ constexpr std::size_t kAtOnce = 8;
 // the slots that fit. Larger: smaller steps down.
 constexpr std::int64_t kBeyondParts = 4;
 constexpr std::int32_t kFailedParts = 3;
-// Other slots are expected to exceed the table's time as much as the last ones did, less
-// 1/kOverParts. Larger: bisections end sooner.
+// At other slots a step is expected to exceed the table's time as much as at the last slots tried,
+// less 1/kOverParts. Larger: bisections end sooner.
 constexpr sim::Time kOverParts = 4;
 // Nested spans are tried for budgets up to 1/kNested above the fewest slots of spans that are not
 // nested. Larger: less often.
@@ -107,16 +106,10 @@ void SpanSearch::add_ways() {
   for (const PartsInTime& how : kInTime) {
     ways_.push_back({.share = kShareInTime, .in_time = how});
   }
-  for (const std::int64_t share : kShares) {
-    for (const std::int64_t window : kWindows) ways_.push_back({0, share, window});
-  }
   for (const PartsInTime& how : kInRoom) {
     ways_.push_back({.share = kShareInTime, .in_time = how});
   }
   if (choices_.has_prices()) ways_.push_back({.table = 1});
-  for (const PartsInTime& how : kBackEarly) {
-    ways_.push_back({.share = kShareInTime, .in_time = how});
-  }
   const std::size_t noises = std::clamp(kNoisy / all, kTablesLeast, kTablesMost);
   for (std::size_t number = kKinds; number < kKinds * (noises + 1); ++number) {
     if (number % kKinds > 0 && !choices_.has_prices()) continue;
@@ -258,7 +251,8 @@ bool SpanSearch::goes_on(Bisection& each, const Limits& limits, const Trials& tr
   const sim::Time told = told_ns(most, way);
   const sim::Time little = kept_.step_ns / each.least_won;
   if (best) {
-    // Offload, and freeing the cache, cost about the same time at other slots.
+    // Offload and freeing the cache take time that the table does not predict. At other slots this
+    // extra time is about the same.
     const sim::Time more = little + each.over_ns / kOverParts * (kOverParts - 1);
     if (told + more >= best->step_ns) return false;
     each.fits = std::max(each.fits, too_slow(best->step_ns - more, most, way));
