@@ -47,7 +47,7 @@ RAISED = {
 }
 STATISTICS = ("OffloadStatistics", "CheckpointStatistics", "ReplayStatistics")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-WIDTH = 98
+WIDTH = 100
 
 ITEM = re.compile(r"([a-z_]\w*(?:, [a-z_]\w*)*)(?: {2,}(\S.*))?")
 ARGUMENT = re.compile(r"    (\w+): (.*)")

@@ -29,6 +29,7 @@ if _built is not None:
         # _C is in the folder for this torch.
         __path__.append(str(_versions.folder_for_torch(_versions.PACKAGE, __version__)))
         from ._C import CheckpointError, DiskError, DiskFull, PlanMismatch, SegmentMismatch
+        from .auto import auto, largest_batch
         from .checkpoint import (checkpoint, checkpoint_statistics, is_checkpointing,
                                  is_recomputing)
         from .guards import offload_activations

@@ -1,6 +1,7 @@
-"""Finds the largest batch that fits, if the requested batch does not.
+"""Finds the largest batch that fits.
 
-`torch_ferry.plan` names it in the error `DoesNotFit`.
+`torch_ferry.plan` names it in the error `DoesNotFit`, if the requested batch does not fit.
+`torch_ferry.largest_batch` returns it.
 
 The batch is the first dimension that most inputs of the step share. Smaller batches are captured
 and planned in the same way. The memory that a batch needs is nearly linear in its size, so a search
@@ -81,3 +82,40 @@ def largest(least, batch, least_bytes, budget):
         else:
             high, high_bytes = middle, bytes_
     return low, low_bytes
+
+
+def largest_from_one(least, size_max, budget):
+    """Returns the largest size up to `size_max` that fits, or 0.
+
+    It goes up from one sample: to the size that the last two sizes let expect, and at least twice
+    as far as before; eight times if both need the same, because PyTorch reserves whole blocks. The
+    first size that does not fit ends that, and `largest` searches below it.
+
+    least   a function of a size, as in `largest`
+    budget  bytes"""
+    known = {}
+
+    def asked(size):
+        if size not in known:
+            known[size] = least(size)
+        return known[size]
+
+    if not asked(1)[1]:
+        return 0
+    size, low = 1, 1
+    while size < size_max:
+        more = asked(size)[0] - asked(low)[0]
+        if more > 0:
+            expected = size + (budget - asked(size)[0]) * (size - low) // more
+        else:
+            expected = 8 * size if size > 1 else 2
+        low, size = size, min(max(expected, 2 * size), size_max)
+        if not asked(size)[1]:
+            return low + _between(asked, low, size, budget)
+    return size
+
+
+def _between(asked, low, size, budget):
+    """Returns how much larger than `low`, which fits, the largest size below `size` is."""
+    found, _ = largest(lambda more: asked(low + more - 1), size - low + 1, asked(size)[0], budget)
+    return found - 1

@@ -3,8 +3,8 @@
     python -m torch_ferry.dtr transformer-10.log -o transformer.jsonl
 
 Such a log has no autograd graph: it has the operators of forward, then those of backward. Here each
-operator of backward becomes the body of a node. What it reads from forward becomes a saved tensor
-of its node, and what it reads from backward becomes a gradient that arrives there. The nodes are
+operator of backward becomes the body of a node. Values of forward that the operator reads become
+saved tensors of its node, and values of backward become gradients that arrive there. The nodes are
 made in the reverse order of the log's backward, so that they run in the log's order. Values that
 remain at the end of backward are held by a last node.
 

@@ -1,7 +1,10 @@
 """The known values of a fake tensor, and how they pass from one tensor to another.
 
-The values are a real tensor on the CPU (`copies.Value`), in an attribute of the fake tensor.
-`values.py` computes them; all other modules read and set them with these functions.
+The values are a real tensor on the CPU (`copies.Value`), in the attribute `_ferry_value` of the
+fake tensor. `values.py` computes them. Modules that only need them use these functions; values.py,
+unwritten.py and untouched.py also read or set the attribute themselves.
+
+If values are not known, `value_of` returns None and `known` raises `ValueAsked`.
 """
 
 import torch

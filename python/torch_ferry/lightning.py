@@ -1,15 +1,14 @@
 """Offloading and plans in Lightning's Trainer, with one callback:
 
     Trainer(..., callbacks=[OffloadCallback(window="64MiB")])
-    Trainer(..., callbacks=[OffloadCallback(plan="train.plan")])
+    Trainer(..., callbacks=[OffloadCallback(plan="train.plan")])    # or plan="auto"
     Trainer(..., callbacks=[OffloadCallback(card="rtx4090", budget="20GiB")])
 
 A guard is open during each `training_step` of the module, with its loss, and is closed before the
 backward. Validation, tests and predictions are not changed. With card= the first such step is
 planned. If the module optimizes by itself (`automatic_optimization=False`), each backward in the
-step closes the guard and opens another one after it. Such a module cannot have a plan.
-
-It works with `lightning` and `pytorch_lightning`: the callback is for the one that is imported.
+step closes the guard and opens another one after it. Such a module cannot have a plan. The
+callback is for `lightning` or `pytorch_lightning`, whichever is imported.
 """
 
 import contextlib
@@ -21,6 +20,7 @@ import torch
 from .callbacks import Offloads, is_captured
 from .guards import head_stays
 from .heads import output_head
+from .out_of_memory import explain
 from .plan import Request
 from .trainer_step import plan_step
 
@@ -53,6 +53,7 @@ class OffloadCallback(Offloads, _library().Callback):
         self._end()
 
     def on_exception(self, trainer, pl_module, exception):
+        explain(exception, self.plan, pl_module, next(iter(trainer.optimizers), None))
         self.remove()
 
     def _step(self, strategy, step, *args, **kwargs):
@@ -63,7 +64,9 @@ class OffloadCallback(Offloads, _library().Callback):
         def plan(**request):
             return _plan(strategy, module, args, kwargs, **request)
 
-        with self._around(module, plan) as guard, contextlib.ExitStack() as stack:
+        optimizers = module.trainer.optimizers
+        around = self._around(module, plan, (args, kwargs), optimizers[0] if optimizers else None)
+        with around as guard, contextlib.ExitStack() as stack:
             if self.keep_head:
                 for handle in head_stays(_with_head(module)):
                     stack.callback(handle.remove)

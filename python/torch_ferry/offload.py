@@ -16,6 +16,7 @@ import warnings
 from . import _C, _recording
 from .mismatch import explain
 from .old_names import renamed, renamed_option
+from .out_of_memory import explain as explain_out_of_memory
 from .plan import Plan
 from .sizes import size
 
@@ -123,6 +124,7 @@ class Offload:
             return
         if isinstance(error, _C.PlanMismatch):
             explain(error, self._conditions)
+        explain_out_of_memory(error, self.plan)
         try:
             self._core.close(kind is not None)
         except _C.PlanMismatch as short:

@@ -285,6 +285,17 @@ class Request:
                 rows += self._rows("plan", step, "--policy=best", "--no-expandable")
         return (min(row["least_bytes"] for row in rows), any(row["fits"] for row in rows))
 
+    def least(self, program):
+        """Returns the bytes that the step needs under the most saving policy that was asked for,
+        and True if one of them fits."""
+        if self.policies is None or self._asks_for_best():
+            return self._least(program)
+        with tempfile.TemporaryDirectory(prefix="torch_ferry.") as folder:
+            step = pathlib.Path(folder, "step.jsonl")
+            program.write(step)
+            rows = self._rows("simulate", step, "--policy=" + ",".join(self.policies))
+        return (min(row["least_bytes"] for row in rows), any(row["fits"] for row in rows))
+
     def _rows(self, command, step, *options):
         return _ferry(command, step, *self.options, *options, "--unchecked", "--json")[1]["rows"]
 

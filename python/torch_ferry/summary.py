@@ -1,4 +1,4 @@
-"""Prints what a program does, saves and costs, without running it.
+"""Prints a program's operators, saved bytes and FLOPs, without running it.
 
     python -m torch_ferry.summary FILE [--depth N]
 

@@ -47,10 +47,17 @@ def plan_step(request, step, model, args, kwargs, *, around=contextlib.nullconte
         if size != batch:
             opened, keywords = batches.cut((opened, keywords), batch, size)
         given = [type(one)(each) if _is_batch(one) else each for one, each in zip(args, opened)]
-        with around():
-            return _captured(model, (given, keywords), step, device, request.capability, calls)
+        return capture_step(step, model, given, keywords, device, request.capability,
+                            around=around, calls=calls)
 
     return request.planned(captured, batch, conditions)
+
+
+def capture_step(step, model, args, kwargs, device, capability, *,
+                 around=contextlib.nullcontext, calls=True):
+    """Returns the program of `step(model, *args, **kwargs)`, which runs backward too."""
+    with around():
+        return _captured(model, (args, kwargs), step, device, capability, calls)
 
 
 def _captured(model, inputs, step, device, capability, calls):

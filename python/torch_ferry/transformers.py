@@ -1,7 +1,7 @@
 """Offloading and plans in Hugging Face's Trainer and TRL's trainers, with one callback:
 
     Trainer(..., callbacks=[OffloadCallback(window="64MiB")])
-    Trainer(..., callbacks=[OffloadCallback(plan="train.plan")])
+    Trainer(..., callbacks=[OffloadCallback(plan="train.plan")])    # or plan="auto"
     Trainer(..., callbacks=[OffloadCallback(card="rtx4090", budget="20GiB")])
 
 Evaluation is not changed. The callback wraps the Trainer's `training_step`. It puts hooks on the
@@ -9,8 +9,7 @@ model only during a step, so a training that failed leaves the model as it was.
 
 Without a plan, a guard is open during each forward of the model that trains. With a plan it stays
 open until backward begins, because the loss that a Trainer computes from the model's output is part
-of the planned step. With card= the Trainer's own first step is planned
-(`torch_ferry.trainer_step`).
+of the planned step. With card= the Trainer's own first step is planned.
 """
 
 import contextlib
@@ -28,6 +27,7 @@ __all__ = ["OffloadCallback", "use_checkpoint"]
 
 class OffloadCallback(Offloads, TrainerCallback):
     __doc__ = Offloads.__doc__
+    _modes_decide = False  # `Trainer.training_step` calls model.train()
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         trainer = _trainer_here()
@@ -46,7 +46,8 @@ class OffloadCallback(Offloads, TrainerCallback):
         def plan_step(**request):
             return plan_trainer_step(trainer, step, model, args, kwargs, **request)
 
-        with self._around(model, plan_step) as guard, contextlib.ExitStack() as stack:
+        around = self._around(model, plan_step, (args, kwargs), trainer.optimizer)
+        with around as guard, contextlib.ExitStack() as stack:
             for handle in guard.hooks(model, closes=not self._plans()):
                 stack.callback(handle.remove)
             if self.keep_head:

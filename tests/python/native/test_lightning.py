@@ -159,6 +159,13 @@ class Plans(unittest.TestCase):
                 self.assertTrue(callback.offload.empty())
                 self.assertNotIn("log", vars(module))
 
+    def test_that_is_made_while_it_trains(self):
+        callback = OffloadCallback(plan="auto", card=CARD, budget="1GiB", policies="offload",
+                                   min_bytes=0)
+        self.assertTrue(same(trained(max_epochs=2), trained(callback, max_epochs=2)))
+        self.assertRegex(str(callback), r"^10 forwards, plan offload,.* \[4, 128\].*\n"
+                                        r"2 forwards, plan offload,.* \[2, 128\][^\n]*$")
+
     def test_another_shape_may_be_refused(self):
         with self.assertRaisesRegex(ferry.PlanMismatch, r'(?s)\[4, 128\].*other_shapes="offload"'):
             trained(OffloadCallback(card=CARD, policies="offload", other_shapes="raise"))

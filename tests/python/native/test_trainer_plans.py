@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import traceback
 import unittest
 
 from native.hugging_face import (SAMPLES, TOKENS, Failing, Folder, batch, gpt2, sample,
@@ -105,6 +106,26 @@ class Plans(Folder):
         self.assertEqual(1, counts.other_forwards)
         self.assertGreater(counts.offloaded_bytes, 0)
 
+    def test_that_is_made_while_it_trains(self):
+        before = self.recomputes()
+        callback = OffloadCallback(plan="auto", card=CARD, budget="1GiB", policies="checkpoint")
+        self.expect_plain(callback, activation_checkpointing=True, num_train_epochs=2)
+        self.assertEqual(24, self.recomputes(before))
+        # The last batch of the second epoch is the second one of its size. Evaluation counts not.
+        self.assertRegex(str(callback), r"^10 forwards, plan checkpoint,.* i64 \[2, 32\].*\n"
+                                        r"2 forwards, plan checkpoint,.* i64 \[1, 32\][^\n]*$")
+
+    def test_whose_memory_is_out_says_what_the_plan_has(self):
+        trainer = self.trainer(OffloadCallback(plan=plan_of_model()))
+
+        def loss(*_, **__):
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        trainer.compute_loss = loss
+        with self.assertRaisesRegex(torch.OutOfMemoryError, "^CUDA out of memory") as raised:
+            trainer.train()
+        said = "".join(traceback.format_exception(raised.exception))
+        self.assertRegex(said, "torch_ferry: the plan offload has its peak at .* of parameters")
+
     def test_the_step_that_is_planned_is_none_that_is_counted(self):
         trainer = self.sft(OffloadCallback(card=CARD, policies="keep"), max_steps=1)
         trainer.train()
@@ -195,7 +216,11 @@ class Callbacks(Folder):
         for wrong, said in (({"plan": "x", "card": "y"}, r"plan= .* or card= .*; got both"),
                             ({"plan": "x", "keep_head": True}, "keep_head: a plan decides"),
                             ({"budget": "1GiB"}, "budget: expected card="),
-                            ({"other_shapes": "keep"}, "other_shapes: expected a plan")):
+                            ({"other_shapes": "keep"}, "other_shapes: expected a plan"),
+                            ({"plans_max": 2}, 'plans_max: expected plan="auto"'),
+                            ({"plan": "auto", "other_shapes": "keep"}, "remove other_shapes"),
+                            ({"plan": "auto", "card": CARD, "budget": 1 << 30, "keep_head": True},
+                             "keep_head: a plan decides")):
             with self.assertRaisesRegex(TypeError, said):
                 OffloadCallback(**wrong)
 
@@ -203,6 +228,7 @@ class Callbacks(Folder):
         for wrong, said in (({"card": "4090"}, "did you mean 'rtx4090'"),
                             ({"card": CARD, "budget": "20 apples"}, "^budget: expected a size"),
                             ({"card": CARD, "policies": "bset"}, "did you mean 'best'"),
+                            ({"plan": "auto", "card": CARD}, "^no GPU .*: expected budget="),
                             ({"card": CARD, "hold": "20 apples"}, "^hold: expected a size")):
             with self.assertRaisesRegex(ValueError, said):
                 OffloadCallback(**wrong)
