@@ -17,8 +17,8 @@
 namespace ferry {
 
 struct SlotState {
-  // The location of a tensor's bytes: a storage of known size, the storage of an argument, or a
-  // storage of unknown size.
+  // The location of a tensor's bytes: a storage of known size (`bytes`), the storage of an argument
+  // of the code (`argument`), or a storage of unknown size (neither is set).
   struct TensorBytes {
     std::optional<std::int64_t> bytes;
     std::optional<std::size_t> argument;

@@ -1,6 +1,12 @@
-// Reads the keys of a JSON object. A key that a reader asks for must exist once, with the right
-// type and range; otherwise it is an InputError with file and line. Keys that no reader asks for
-// are ignored: those of later versions of Ferry, and of other programs.
+// Reads JSON with errors that name file and line. parse_json makes a tree (json_parse.cpp), and
+// Fields reads the keys of an object. Most readers of Ferry's JSON files use both. json_text,
+// json_layout and json_list write parts of such files.
+//
+// A key whose value a reader takes must have the right type and range, and must not be there twice;
+// otherwise it is an InputError. It must also be there, except for find, flag, integer_or, the
+// functions that end in _or_none, and the strides and offset of a layout. find and at return the
+// value as it is. Keys that no reader asks for are ignored: those of later versions of Ferry, and
+// of other programs.
 //
 // Only .cpp files include this: it brings nlohmann-json with it.
 #pragma once

@@ -177,7 +177,8 @@ void Cuts::take_uses() {
   }
 }
 
-// A node's number belongs to its frame, so all uses of a node must be inside the run or outside.
+// A node's number is valid in one frame (one call of a code). The run of the module becomes a code
+// of its own, so either all uses of a node are inside this run, or all are outside.
 void Cuts::check_nodes() const {
   std::set<std::uint32_t> inside;
   const auto part = [this](std::uint32_t line, std::uint32_t node, const char* where) {

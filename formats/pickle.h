@@ -3,10 +3,10 @@
 // reader, which runs code in them, is no choice.
 //
 // A pickle is a program for a stack machine, and some of its instructions import and call
-// functions. This reader makes only numbers, texts, lists, tuples and dictionaries. Where Python
-// would import or call, it makes a value of kind kObject that has only the name. A user that needs
-// the real value must reject it; other users can ignore it. Source: Lib/pickletools.py of CPython
-// 3.11, protocols 2 to 5.
+// functions. This reader makes None, booleans, numbers, texts, bytes, lists, tuples and
+// dictionaries. Where Python would import, call or make anything else, it makes a value of kind
+// kObject, which has at most a name. A user that needs the real value must reject it; other users
+// can ignore it. Source: Lib/pickletools.py of CPython 3.11, protocols 2 to 5.
 //
 // The document owns all values and numbers them; a value can be shared. A pickle can make a list
 // that contains itself, so a user must walk a document only as deep as its format says.

@@ -22,10 +22,10 @@ class UnitError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-std::int64_t parse_bytes(std::string_view text);         // B kB MB GB TB KiB MiB GiB TiB
+std::int64_t parse_bytes(std::string_view text);         // B kB KB MB GB TB KiB MiB GiB TiB
 std::int64_t parse_time_ns(std::string_view text);       // ns us µs ms s
 std::int64_t parse_bytes_per_us(std::string_view text);  // MB/s GB/s TB/s MiB/s GiB/s
-std::int64_t parse_flops_per_us(std::string_view text);  // GFLOP/s TFLOP/s PFLOP/s
+std::int64_t parse_flops_per_us(std::string_view text);  // MFLOP/s GFLOP/s TFLOP/s PFLOP/s
 std::int64_t parse_percent(std::string_view text);       // 1% to 100%
 std::int64_t parse_cost(std::string_view text);          // /h: price per hour, in thousandths
 

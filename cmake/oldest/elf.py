@@ -1,4 +1,12 @@
-"""What objects and shared libraries for x86-64 define, to be read and changed in place."""
+"""Reads the sections, symbols and version names of ELF files for x86-64, and changes symbols.
+
+floor.py reads the versions of shared libraries with it, and nonshared.py changes the symbols of
+objects. symbols() gives the symbols that other files see: those that the file defines, and those
+that it needs (UNDEFINED). Symbol.put() writes one back into the file's bytes. It changes neither
+the symbol's name nor the size of the file.
+
+A file that is not 64-bit little-endian ELF fails an assertion. The machine is not checked.
+"""
 
 import struct
 import typing

@@ -23,7 +23,7 @@ using c10::DispatchKeySet;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-// True if the op counts, because it wrote a tensor or made a storage.
+// True if the op is one that plans count: it wrote a tensor or made a storage.
 bool counts(const SeenOps::Seen& seen) {
   const auto is_written = [](const auto& argument) { return argument.written; };
   if (std::ranges::any_of(seen.arguments, is_written)) return true;

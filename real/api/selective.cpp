@@ -109,7 +109,7 @@ at::Tensor tensor_of(const Cache::Output& output) {
   return tensor ? *tensor : at::Tensor();
 }
 
-// Returns kept results instead of running the op.
+// Puts kept results on the stack instead of running the op.
 void answer(const OperatorHandle& op, Stack* stack, const Cache::Outputs& outputs) {
   torch::jit::drop(*stack, op.schema().arguments().size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {

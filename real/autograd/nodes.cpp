@@ -1,4 +1,4 @@
-// The calls of TorchAutograd that only pipelines need.
+// The member functions of TorchAutograd that only pipelines need.
 
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/function.h>

@@ -1,4 +1,4 @@
-// The calls of TorchAutograd that recomputing needs besides those for offloading.
+// The member functions of TorchAutograd that recomputing needs besides those for offloading.
 
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>

@@ -1,5 +1,6 @@
 // Measures the computing rates of a device, and the host's cost to issue work, for `ferry
-// calibrate`. It uses LibTorch's own operators in the modes of `ferry train`.
+// calibrate`. It uses LibTorch's own operators. calibrate() has set the modes of `ferry train`
+// before (real/train/deterministic.h).
 #pragma once
 
 #include <c10/core/Device.h>

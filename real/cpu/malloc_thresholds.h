@@ -4,7 +4,8 @@
 //
 // fix_malloc_thresholds() fixes that size, and how much free memory the top of the heap keeps, for
 // the whole process and permanently. Later calls do nothing. A device with a disk tier calls it,
-// unless its options say not to. Without glibc it does nothing.
+// unless its options say not to. `ferry train` and `ferry calibrate` always call it (count_memory,
+// real/train/memory.h). Without glibc it does nothing.
 #pragma once
 
 namespace ferry::real {

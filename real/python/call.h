@@ -3,8 +3,8 @@
 // (checkpoint.cpp).
 //
 // Only tensors that are arguments themselves are taken out. Tensors in a list or dictionary stay
-// inside the Python objects. keep() and borrow() store any Python object so that C++ may drop it
-// without the interpreter's lock.
+// inside the Python objects. keep() stores any Python object so that C++ may drop it without the
+// interpreter's lock; borrow() returns the object.
 #pragma once
 
 #include <c10/core/SafePyObject.h>

@@ -16,8 +16,8 @@ void add_errors(py::module_& module);
 // Call it in a catch block. It rethrows the exception, as a python_error if it is one of Ferry's.
 [[noreturn]] void rethrow_to_python();
 
-// Call it when Python's error indicator is set, with the interpreter's lock. Throws python_error,
-// or Ferry's original exception.
+// Call it when Python's error indicator is set, with the interpreter's lock. If Python's error is
+// the one that ends a recompute early, throws the original C++ exception, else python_error.
 [[noreturn]] void throw_from_python();
 
 }  // namespace ferry::real::python

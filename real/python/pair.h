@@ -26,8 +26,8 @@ void prepare_pairs();
 // message of disable_saved_tensors_hooks.
 PyObject* push_pair(HookStack<at::Tensor> hooks);  // borrowed: the stack owns it
 
-// Returns the hooks of the pair on top of Python's stack, or null if that pair is not Ferry's.
-// Needs no lock. A pair of a parent process counts as a pair without hooks.
+// Returns the hooks of the pair on top of Python's stack, or null if that pair is not Ferry's. If a
+// parent process pushed the pair, returns an empty HookStack. Needs no lock of the interpreter.
 const HookStack<at::Tensor>* top_pair();
 
 // Says if the pair was on top, was below others, or had been removed already.

@@ -24,7 +24,8 @@ struct Span {
   std::int64_t bytes = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  // The address on the host. A copy to the host and the copy back of its bytes have the same one.
+  // The address on the host. A copy to the host and the copy back of its bytes have the same
+  // address.
   const void* host = nullptr;
 };
 

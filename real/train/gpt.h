@@ -1,9 +1,13 @@
-// A GPT in LibTorch: from tokens to logits, after GPT-2 (Radford et al., 2019).
+// A GPT in LibTorch, after GPT-2 (Radford et al., 2019): from tokens to logits. `ferry train gpt`
+// trains it (workload.cpp), and gpt_pipe.h makes a pipeline of its chain.
 //
 // It has pre-norm blocks with causal attention (at::scaled_dot_product_attention, one projection
 // for queries, keys and values) and a GELU MLP of four times the width, and learned positions. The
-// head is tied to the embedding, so the embedding's weight gets two gradients. The last projection
-// of each block starts smaller by 1/sqrt(2 layers).
+// head is tied to the embedding, so the embedding's weight gets two gradients. In each block, the
+// last projections of attention and of the MLP start smaller by 1/sqrt(2 layers).
+//
+// It has no loss and loads no weights. It does not check its options or its input;
+// model_options.cpp checks that the heads divide the width.
 #pragma once
 
 #include <torch/nn.h>

@@ -17,7 +17,8 @@ struct TypedPipeline {
 };
 
 void add_pipeline_options(CLI::App& command, Options& options, TypedPipeline& typed);
-// Call it after the other options were checked. Throws InputError for invalid values.
+// Checks the pipeline's options and puts `typed` into `options`. Call it after the other options
+// were checked. Throws InputError if the options contradict each other.
 void understand_pipeline(Options& options, const TypedPipeline& typed);
 
 }  // namespace ferry::real::train

@@ -2,9 +2,9 @@
 // form for CIFAR.
 //
 // It has a 3x3 stem and three stages of basic blocks. Each later stage halves the side and doubles
-// the channels. There is batch norm everywhere, so the module has buffers; ReLU works in place. If
-// a block changes the shape, its shortcut is a 1x1 convolution. The pooling at the end is a mean,
-// whose backward is deterministic on every device.
+// the channels. There is batch norm everywhere, so the module has buffers (running statistics).
+// ReLU works in place. If a block changes the shape, its shortcut is a 1x1 convolution. The pooling
+// at the end is a mean, whose backward is deterministic on every device.
 #pragma once
 
 #include <torch/nn.h>

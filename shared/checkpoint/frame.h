@@ -204,7 +204,8 @@ class CheckpointFrame final : public std::enable_shared_from_this<CheckpointFram
     return std::make_unique<KeptTensor<D>>(device, std::move(detached));
   }
 
-  // Marks the run as stopped after its streams are joined: an error before that is not a stop.
+  // Makes the waits of join(), then marks the run as stopped. So an error in join() does not count
+  // as a stop.
   [[noreturn]] void stop(Run& run) {
     join(run);
     {

@@ -1,11 +1,12 @@
-// The three byte bounds of the offloader: the forward window, prefetch, and storages held for
-// further saves.
+// The three byte bounds of the offloader: the window (storages that forward packed and that are
+// still on the device), prefetch, and the hold (storages held for further saves).
 //
-// An automatic bound is a sixteenth of the most bytes that the offloader had on the host at once,
-// in this run or the previous one, and at most 512 MiB. So it is small compared with the memory
-// that offloading saves, for a model of any size. The window and the hold each admit one storage
-// larger than the bound; prefetch does not. The bounds depend only on the packs, so equal runs make
-// equal decisions.
+// A run begins with a forward and lasts until the next one. An automatic bound is a sixteenth of
+// the most bytes that the offloader had on the host at once, in this run or the previous one, and
+// at most 512 MiB. So an automatic bound is small compared with the memory that offloading saves,
+// for a model of any size. The window and the hold each admit one storage larger than the bound;
+// prefetch does not. The bounds depend only on what is packed and released, not on times, so equal
+// runs make equal decisions.
 #pragma once
 
 #include <algorithm>

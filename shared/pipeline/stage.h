@@ -25,7 +25,8 @@ constexpr std::string_view name(CheckpointMode mode) {
   return kCheckpointModeNames[static_cast<std::size_t>(mode)];
 }
 
-// Returns the number of checkpointed micro-batches: micro-batch i is checkpointed if i is less.
+// Returns the number of checkpointed micro-batches. Micro-batch i is checkpointed if i is less than
+// this number.
 inline std::size_t checkpoint_stop(CheckpointMode mode, std::size_t microbatches) {
   if (mode == CheckpointMode::kNever || microbatches == 0) return 0;
   return mode == CheckpointMode::kAlways ? microbatches : microbatches - 1;

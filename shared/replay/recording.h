@@ -183,7 +183,8 @@ class ReplayRecording {
     return needed;
   }
 
-  // Forgets all calls except these, and returns the old list for the caller to drop.
+  // Forgets all calls except those with these numbers. Returns the old list, so that the caller can
+  // destroy it outside its lock.
   std::vector<CallRef> keep_only(const std::vector<std::size_t>& numbers) {
     std::vector<CallRef> kept(calls_.size());
     for (const std::size_t number : numbers) {

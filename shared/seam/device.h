@@ -147,7 +147,8 @@ concept Device = ComputeDevice<D> &&
   { device.owner(storage) } -> std::same_as<std::optional<typename D::Stream>>;
   // Returns an id that no other storage gets while a WeakStorage of this one lives.
   { device.identity(storage) } -> std::same_as<std::uint64_t>;
-  // Returns the present address of the bytes. Addresses are reused, so this is no identity.
+  // Returns the current address of the bytes. Another storage may get the address later, so the
+  // address does not identify a storage.
   { device.address(storage) } -> std::same_as<std::uint64_t>;
   { device.weak(storage) } -> std::same_as<typename D::WeakStorage>;
   // Returns the storage if it still lives, else an empty one.

@@ -134,7 +134,7 @@ class Frame {
  public:
   using Tensor = typename A::Tensor;
 
-  // `context` is for the checkpoints inside; null leaves the present one.
+  // `context` is for the checkpoints inside; null keeps the current context.
   Frame(A autograd, std::shared_ptr<Hooks<Tensor>> pair,
         std::shared_ptr<const CheckpointContext> context = nullptr)
       : autograd_(std::move(autograd)) {

@@ -80,8 +80,8 @@ struct CoreOptions {
   // The offloader warns once, at its first unpack, if it uses pinned memory and more than this
   // percentage of the host's memory is in use.
   std::int64_t host_warn_percent = 60;
-  // Both are called without the core's lock, on the thread that called the core. They must not
-  // throw.
+  // `warn` and `log` are called without the core's lock, on the thread that called the core. They
+  // must not throw.
   std::function<void(const std::string&)> warn;
   std::function<void(const Decision&)> log;
 };

@@ -45,7 +45,7 @@ struct OffloadStatistics {
     }
   }
 
-  // Returns the counts since `before`. Sizes and peaks of the stashes are the present ones.
+  // Returns the counts since `before`. Sizes and peaks of the stashes are the current ones.
   OffloadStatistics since(const OffloadStatistics& before) const {
     OffloadStatistics step = *this;
     step.add(before, -1);

@@ -111,10 +111,10 @@ Clocks::Actor Clocks::add_stream(StreamId stream) {
   return actor;
 }
 
-// Returns the place of a destroyed stream whose work is certainly done, or kNobody. The place can
-// be reused because all later work is ordered after that stream's work anyway. So a program that
-// makes and destroys many streams needs few places. Below kFew actors, each new stream gets a new
-// place.
+// Returns the place (index in the clocks) of a destroyed stream, if every host thread knows that
+// the stream's work is done; otherwise kNobody. The place can be reused because all later work is
+// ordered after that stream's work anyway. So a program that makes and destroys many streams needs
+// few places. Below kFew actors, each new stream gets a new place.
 Clocks::Actor Clocks::recycle() {
   constexpr std::size_t kFew = 64;
   constexpr std::size_t kTries = 8;  // looks at the oldest only: many may not be done

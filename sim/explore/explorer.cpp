@@ -1,4 +1,5 @@
-// Implements explorer.h: constructs orders, runs them, and compares what they show.
+// Implements explorer.h: makes orders, runs them, and compares their values with those of issue
+// order.
 #include "sim/explore/explorer.h"
 
 #include <algorithm>

@@ -49,7 +49,7 @@ inline std::uint32_t Engine::finish(std::uint32_t id) {
   return stream;
 }
 
-// Called after everything that starts and ends at this time.
+// Called after everything that starts and ends at the time now_.
 void Engine::settle_rates() {
   if (rates_dirty_) set_rates();
   if (memory_.any_changed()) set_speeds();

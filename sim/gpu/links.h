@@ -95,7 +95,7 @@ class Links {
   void enter(const Route& route) { cross(route, 1); }
   void leave(const Route& route) { cross(route, -1); }
 
-  // Returns the present rate of one copy on this route. The copy must have entered.
+  // Returns the current rate of one copy on this route. The copy must have entered.
   std::int64_t rate(const Route& route) const {
     if (route.on_peer_links) {
       const Device& from = devices_[route.from];
@@ -115,7 +115,8 @@ class Links {
  private:
   static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(kNoPort);
 
-  // The counts are of the copies that cross now.
+  // `up` and `down` count the copies that cross the PCIe link now, `out` and `in` those that cross
+  // the peer links now.
   struct Device {
     LinkRates pcie;
     PeerRates peer;

@@ -12,7 +12,7 @@ namespace ferry::sim {
 
 class MachineTrace final : public StreamOpConsumer {
  public:
-  // Both must outlive it. The machine must not have issued anything yet.
+  // `machine` and `trace` must outlive this object. The machine must not have issued anything yet.
   MachineTrace(Machine& machine, StepTrace& trace);
   void operator()(const StreamOp& op) override;
 

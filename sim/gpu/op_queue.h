@@ -61,8 +61,8 @@ class ChunkStore {
   std::uint32_t free_ = kNone;  // first of a list; a free chunk's first word is the next one
 };
 
-// A FIFO of operations. The store must outlive it. While it is not empty, only pop() changes
-// front().
+// A FIFO of operations, in chunks of a ChunkStore, which must outlive the queue. While the queue is
+// not empty, only pop() changes front().
 class OpQueue {
  public:
   bool empty() const { return !has_front_; }

@@ -46,7 +46,7 @@ class FrameNodes {
 };
 
 struct CodeFrame {
-  // The globals must outlive it.
+  // The globals must outlive the frame.
   explicit CodeFrame(std::vector<Value>& all_globals) : globals(all_globals) {}
   CodeFrame(const CodeFrame&) = delete;
   CodeFrame& operator=(const CodeFrame&) = delete;

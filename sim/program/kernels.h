@@ -30,7 +30,8 @@ class Launcher {
 
 class Kernels {
  public:
-  // All must outlive it. `prepared` is of the program. `memory`: null: kernels allocate none.
+  // The arguments must outlive this object. `prepared` is of the program. `memory`: null: kernels
+  // allocate none.
   Kernels(const Program& program, const Prepared& prepared, Machine& machine,
           const KernelTimes& times, const Launcher& launcher, const KernelMemory* memory)
       : program_(program),

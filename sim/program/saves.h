@@ -18,7 +18,7 @@ namespace ferry::sim {
 
 class Saves {
  public:
-  // All must outlive it. `values`: null leaves contents unchecked.
+  // The arguments must outlive this object. `values`: null leaves contents unchecked.
   Saves(Machine& machine, const HookStack<Tensor>& hooks, const check::Values* values)
       : machine_(machine), hooks_(hooks), values_(values) {}
   Saves(const Saves&) = delete;

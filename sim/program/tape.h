@@ -109,7 +109,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
     engine_.hooks.checkpoint = std::move(context);
   }
   // Sets the spans of operators in each forward that the main code calls; null: none. Without a
-  // runner they run like other statements.
+  // runner (set_segments) the statements of a span run like others.
   void set_spans(std::shared_ptr<const std::vector<SpanRange>> spans) { spans_ = std::move(spans); }
   void watch_tasks(std::vector<TaskWatch*> by) { engine_.watch_tasks(std::move(by)); }  // not owned
   void watch_nodes(NodeWatch* by) { node_watch_ = by; }                                 // not owned

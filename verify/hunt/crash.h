@@ -9,10 +9,10 @@
 namespace ferry::verify {
 
 // While it lives, a signal that ends the process (SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL) first
-// writes "the scheduler crashed in program N", and `again` with this number, to stderr. If the
-// crashing thread is not in a program (at_work.h), nothing is written. In both cases the earlier
-// handlers are restored and get the signal. The destructor restores them, too. Only one may live at
-// a time.
+// writes "the scheduler crashed in program N", and `again` followed by N, to stderr. If the
+// crashing thread works on no program (campaign/at_work.h), nothing is written. Either way the
+// earlier handlers are restored and get the signal. The destructor restores them, too. Only one
+// object may live at a time.
 class TellsCrashes {
  public:
   // again: "./mine --seed 4 --only "

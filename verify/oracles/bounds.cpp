@@ -36,13 +36,16 @@ std::int64_t outputs_in_checkpoints(const Program& program, const std::set<std::
 std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadStatistics& counts,
                                     const ProgramBounds& program) {
   const std::int64_t largest = program.largest;
+  // A limit above the peak counts as the peak, so that no sum or product overflows.
+  const std::int64_t forward = counts.forward_stash_peak_bytes;
+  const std::int64_t backward = counts.backward_stash_peak_bytes;
   const bool automatic = options.window_bytes == kAutomatic;
   if (options.window_bytes != kUnlimited && !automatic &&
-      counts.forward_stash_peak_bytes > std::max(options.window_bytes, largest)) {
+      forward > std::max(options.window_bytes, largest)) {
     return Verdict{Oracle::kBound, "the forward stash exceeds its window"};
   }
   if (options.window_tensors != kUnlimited &&
-      counts.forward_stash_peak_bytes > options.window_tensors * largest) {
+      forward > std::min(options.window_tensors, forward) * largest) {
     return Verdict{Oracle::kBound, "the forward stash exceeds its window in packs"};
   }
   // With the pool of the copy stream, the storages of a node and of the node before it are alive.
@@ -51,8 +54,8 @@ std::optional<Verdict> judge_bounds(const CoreOptions& options, const OffloadSta
   const std::int64_t held_beside = options.hold_bytes > 0 && options.hold_bytes < largest ? 1 : 0;
   if (options.hold_bytes != kUnlimited && options.hold_bytes != kAutomatic &&
       options.prefetch_bytes != kAutomatic &&
-      counts.backward_stash_peak_bytes >
-          options.prefetch_bytes + options.hold_bytes + (at_hand + held_beside) * largest) {
+      backward > std::min(options.prefetch_bytes, backward) +
+                     std::min(options.hold_bytes, backward) + (at_hand + held_beside) * largest) {
     return Verdict{Oracle::kBound, "the backward stash exceeds its limit"};
   }
   return std::nullopt;

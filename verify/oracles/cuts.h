@@ -1,6 +1,9 @@
-// Finds by brute force how the stages of a pipeline and the segments of a chain must be cut, and
-// which declarations of skip tensors are wrong. It shares no code with the core, so that trials can
-// compare the core with it.
+// Says how the stages of a pipeline and the segments of a chain must be cut, and which declarations
+// of skip tensors are wrong. best_cut tries every cut, so it is for few layers; the other functions
+// compute their answer directly.
+//
+// It shares no code with the core, so that trials can compare the core with it (try_pipeline.h,
+// chosen_checkpoints.h).
 #pragma once
 
 #include <cstddef>

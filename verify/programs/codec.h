@@ -17,7 +17,7 @@ namespace ferry::verify {
 std::string encode(const Trial& trial);
 std::string encode(const PipelineTrial& trial);
 
-// Both throw InputError, which says what was expected.
+// These two throw InputError, which says what was expected.
 Trial decode_trial(std::string_view text);
 PipelineTrial decode_pipeline_trial(std::string_view text);
 

@@ -153,8 +153,8 @@ Activation RandomForward::make_segment(Region& outer, const Layer& layer, const 
 
 void RandomForward::set_recompute(Call& call, const Layer& layer, bool reentrant,
                                   bool random) const {
-  // A checkpoint around a span may not notice that a recompute in the span saves more than forward
-  // did.
+  // If a recompute is meant to fail, there are no spans: a checkpoint around a span does not always
+  // notice that a recompute in the span saves more than forward did.
   if ((layer.segment & kSpanBit) != 0 && !fails_again(failure_)) {
     call.recompute = Recompute::kReplay;
     return;

@@ -1,5 +1,9 @@
-// Describes a trial in words for reports: everything that differs from the simplest trial of its
-// size.
+// Describes a trial in words for reports; trial.h declares the functions. The text has what differs
+// from the simplest trial of its size. The kinds and sizes of layers, the copy streams and the
+// window are always included.
+//
+// A plan and a choice of packs are only mentioned, and spans are only counted. So a trial cannot be
+// made from the text: codec.h encodes it whole.
 #include <array>
 #include <ostream>
 #include <string>

@@ -24,7 +24,7 @@ namespace ferry::verify {
 
 class PipelinePicture {
  public:
-  // Both must outlive it.
+  // `trial` and `graphs` must outlive this object.
   PipelinePicture(const PipelineTrial& trial, const NetGraphs& graphs);
 
   AskedNodeCounts nodes() const;

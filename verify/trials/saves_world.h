@@ -27,7 +27,8 @@ class SavesWorld final : public StreamOpConsumer {
   sim::Machine& machine() { return machine_; }
   void operator()(const StreamOp& op) override;
 
-  // Makes a tensor that fills its own storage. If `bytes` is 0, nothing is written.
+  // Makes a tensor on the whole of a new storage, and writes to the storage. If `bytes` is 0,
+  // nothing is written.
   sim::Tensor make(std::int64_t bytes);
   // Makes one on another device.
   sim::Tensor make_elsewhere(std::int64_t bytes);

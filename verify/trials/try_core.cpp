@@ -230,8 +230,9 @@ bool frees_too_early(const Program& program, const Hardware& hardware,
   return forgive_frees(keep.hazards, Uses::kOfAll);
 }
 
-// Removes hazards that are not the core's fault: the program itself frees too early, or could not
-// continue after a failure, or the core could not protect a block and kept it as long as it lived.
+// Removes hazards of kind kFreeUnderUse if a call or an allocation failed, or if the program itself
+// frees too early: those are not the core's fault. It removes only those whose earlier access is
+// the program's own, unless the core could not protect a block and kept it (`quarantined`).
 template <class Careless>
 void forgive_own_frees(bool is_struck, const Careless& is_careless, sim::Simulation& run) {
   std::vector<check::Hazard> others = run.hazards;

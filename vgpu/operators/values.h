@@ -1,8 +1,11 @@
-// Errors for a program that reads values which are not computed (`ferry run --no-values`).
+// Errors for a program that reads values which are not computed (`ferry run --no-values`). Most
+// kernels compute nothing then (KernelValues, control.h). run.cpp and kernels.cpp call these
+// functions.
 //
-// Most kernels compute nothing then (KernelValues, control.h). A program that reads such a value,
-// or whose results depend on it, gets an error. Under --zeros it reads zeros instead, but an
-// operator whose results must be computed at once still fails if it reads such values.
+// Three reads are checked: a number of a tensor (Tensor.item), a copy to memory that is not
+// page-locked, and an operator whose results, or their shapes, must be computed at once. Under
+// --zeros the first two read zeros, and the third still fails. A copy to page-locked memory is not
+// checked, so what the host reads there may be anything.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -13,9 +13,9 @@
 //
 //   torch::save(pipe, "pipe.pt");                 // it is a module
 //
-// A batch is cut along dimension 0 into `microbatches` micro-batches of equal size, as
-// Tensor::chunk does: the last may be smaller, and there may be fewer. While a stage works on one
-// micro-batch, other stages work on others. On the CPU the stages are threads and nothing is
+// A batch is cut along dimension 0 into micro-batches of equal size, as Tensor::chunk does: the
+// last micro-batch may be smaller, and there may be fewer than `microbatches`. While a stage works
+// on one micro-batch, other stages work on others. On the CPU the stages are threads and nothing is
 // copied. On accelerators, tensors between stages are copied on their own streams.
 //
 // Layers take and return a tensor or several: a std::vector of tensors, a pair, a tuple of up to
@@ -25,26 +25,27 @@
 // one must be a skip tensor (ferry/skip.h), which may cross devices. A parameter belongs to one
 // stage: if two stages share a weight, one stashes it and the other pops it.
 //
-// Checkpointing. A checkpointed stage keeps only the inputs of a micro-batch. Backward recomputes
-// it while the gradient is on its way. Without grad mode, and in eval mode, nothing is recomputed.
-// Dropout: the stages of a device use the generator of the device. If several devices are the CPU,
-// each has its own generator, which a step seeds from the caller's. So torch::manual_seed
-// determines all random numbers and a recompute repeats those of forward, but they differ from
-// those of a single thread.
+// Checkpointing. A checkpointed stage keeps only the inputs of a micro-batch. Backward runs the
+// stage again while the gradient is on its way. Without grad mode, and in eval mode, nothing is
+// recomputed. Dropout: the stages of a device use the generator of the device. If several devices
+// are the CPU (as by default), each device has its own generator, seeded from the caller's. So
+// torch::manual_seed determines all random numbers, and a recompute repeats those of forward, but
+// the numbers differ from those of a loop on one thread.
 //
 // step() and forward(). step() runs backward in the threads of the stages, in the order of a
-// schedule, so that few micro-batches are alive at once. The input of a stage is a leaf there, and
-// the stage must not write it in place. Nor may a stage write in place what it will be recomputed
-// from, or a tensor of which a skip tensor or another value is a view: ValueError. forward() uses
-// the order of GPipe and returns outputs with a graph. Any backward that accumulates in leaves may
-// start from them, several times with retain_graph, but not with create_graph. If stages are
-// checkpointed, neither autograd::grad nor `inputs` works. On the CPU such a backward runs on the
-// calling thread only.
+// schedule, so that few micro-batches are alive at once. In step() the inputs of a stage are
+// leaves, and the stage must not write them in place. forward() uses the order of GPipe and returns
+// outputs with a graph. Any backward that accumulates in leaves may start from the outputs, several
+// times with retain_graph, but not with create_graph. If stages are checkpointed, neither
+// autograd::grad nor the argument `inputs` of backward works. On the CPU the backward of forward()
+// runs on the calling thread only. Both step() and forward() throw ValueError if a stage writes in
+// place an input that it will be recomputed from, or an input that shares its bytes with a skip
+// tensor or another input. (What a stage pops is an input of the stage.)
 //
-// Equality. The results have the same bits as a loop over the micro-batches in which each loss is
-// divided by the number of micro-batches and backward is called for one after the other, in order.
-// (The backward of forward() takes them from the last to the first.) Running statistics of norms
-// count each micro-batch once.
+// Equality. With the same random numbers, the results have the same bits as a loop over the
+// micro-batches in which each loss is divided by the number of micro-batches and backward is called
+// for one micro-batch after the other, in order. (The backward of forward() takes the micro-batches
+// from the last to the first.) Running statistics of norms count each micro-batch once.
 //
 // Errors: ValueError if options and layers do not fit, SkipError if skip tensors do not. If stages
 // throw, the call waits for the other threads and throws the error of the first failed stage. The

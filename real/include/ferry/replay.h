@@ -26,11 +26,13 @@
 // updated once.
 //
 // Some calls cannot run again, and their results are kept as without replay: operators of other
-// libraries than ATen, because it is unknown if they use random numbers or write; batch norms in
-// eval mode; calls with tensors that are more than a view of their storage; calls on other threads,
-// on other streams, or in backwards inside the function; and calls that write a tensor from
-// outside, with everything that is computed from it. A tensor that the function itself made may be
-// written in place, inside the function and after it.
+// libraries than ATen, because it is unknown if they use random numbers or write; ATen's operators
+// that do more than their schema says (such as set_, resize_, rrelu_with_noise, and the RNNs of
+// cuDNN and MIOpen), and those with `out` arguments; batch norms in eval mode; calls with tensors
+// that are more than a view of their storage; calls on other threads, on other streams, or in
+// backwards inside the function; and calls that write a tensor from outside, with everything that
+// is computed from it. A tensor that the function itself made may be written in place, inside the
+// function and after it.
 //
 // Errors: ferry::ModifiedInPlace if a saved tensor was written after its save, as without replay,
 // or if a call must read a tensor from outside that was written in place after the call.
