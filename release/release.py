@@ -22,6 +22,7 @@ import sys
 
 import found
 import sbom
+import symbols
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PLATFORM = "manylinux_2_28_x86_64"
@@ -112,6 +113,15 @@ def check_needs(stage):
         *(word for name in loaded for word in ("--may-need", name)), *binaries)
 
 
+def check_symbols(stage, site_packages):
+    """Checks that the libraries for each torch find in it what they use (symbols.py)."""
+    for torch, site in site_packages.items():
+        minor = ".".join(torch.split(".")[:2])
+        for library in sorted((stage / "torch_ferry").rglob(f"torch-{minor}/*.so")):
+            if lost := symbols.missing(library, site / "torch"):
+                sys.exit(f"release: {library}: torch {torch} does not define {', '.join(lost)}")
+
+
 def tarball(stage, work, out):
     """Packs the command, for machines without Python."""
     name = f"ferry-{version()}-linux-x86_64"
@@ -174,6 +184,7 @@ def main():
     for torch in (newest, *older):
         builds.make(torch, with_command=torch == newest)
     check_needs(builds.stage)
+    check_symbols(builds.stage, sites)
     for python in pythons:
         wheel(builds.stage, work / "wheel", python, pythons, out)
     run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", out, ROOT,

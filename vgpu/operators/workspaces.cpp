@@ -13,6 +13,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "vgpu/operators/cublas_workspace.h"
+
 namespace ferry::vgpu {
 namespace {
 
@@ -90,7 +92,7 @@ bool keeps_workspaces() { return kept; }
 void make_workspaces(const std::string& name, const std::vector<c10::IValue>& arguments,
                      const c10::cuda::CUDAStream& stream) {
   if (!kept || std::find(kMatmuls.begin(), kMatmuls.end(), name) == kMatmuls.end()) return;
-  make(stream, Library::kCublas, at::cuda::getChosenWorkspaceSize());
+  make(stream, Library::kCublas, cublas_workspace_bytes());
   if (adds_a_row(name, arguments)) {
     make(stream, Library::kCublasLt, at::cuda::getCUDABlasLtWorkspaceSize());
   }

@@ -74,8 +74,10 @@ class ByName(unittest.TestCase):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
+        others = {name: value for name, value in os.environ.items()
+                  if not name.startswith(("HF_", "TRANSFORMERS_"))}
         self.environment = {
-            **os.environ, "FERRY_PYTHON": sys.executable, "XDG_CACHE_HOME": str(self.home),
+            **others, "FERRY_PYTHON": sys.executable, "XDG_CACHE_HOME": str(self.home),
             "PYTHONPATH": str(pathlib.Path(ferry.__file__).parents[1]), "HF_HOME": home.name,
             "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}"}
 
@@ -162,7 +164,8 @@ class ByName(unittest.TestCase):
         path.write_text(json.dumps({**CONFIG, "num_hidden_layers": 4}))
         with subprocess.Popen(
                 [PROGRAM, "plan", path, "--card", "rtx4090"], env=self.environment, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as ran:
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as ran:
             time.sleep(1.5)
             os.killpg(ran.pid, signal.SIGINT)
             printed, said = ran.communicate(timeout=60)

@@ -24,7 +24,7 @@ def examples(page):
 class Pages(unittest.TestCase):
     def test_examples_run_and_are_the_same_training(self):
         chosen, python = examples("which-one.md"), examples("python.md")
-        self.assertEqual((4, 3), (len(chosen), len(python)))
+        self.assertEqual((4, 5), (len(chosen), len(python)))
         torch.manual_seed(1)
         layers = [nn.Sequential(nn.Linear(64, 64), nn.GELU()) for _ in range(4)]
         model, x = nn.Sequential(*layers), torch.randn(64, 64)
@@ -35,13 +35,21 @@ class Pages(unittest.TestCase):
         with contextlib.redirect_stdout(io.StringIO()) as said, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             exec(compile(python[0], "the import", "exec"), names)
-            for number, block in enumerate(chosen + python[1:]):
+            for number, block in enumerate(chosen + python[1:3]):
                 model.zero_grad()
                 exec(compile(block, f"example {number}", "exec"), names)
                 for grad, parameter in zip(want, model.parameters()):
                     self.assertTrue(torch.equal(grad, parameter.grad), block)
         self.assertIn("copied to the host", said.getvalue())
         self.assertIn("planned: ", said.getvalue())
+
+    @unittest.skipIf(torch.cuda.is_available(), "a GPU is there")
+    def test_what_plans_for_the_gpu_asks_for_a_card_without_one(self):
+        for block in examples("python.md")[3:]:
+            names = {"model": nn.Linear(1024, 8), "ferry": ferry, "torch": torch, "batches": [],
+                     "loss_fn": nn.functional.mse_loss, "optimizer": "adamw"}
+            with self.assertRaisesRegex(ValueError, "card="):
+                exec(compile(block, "example", "exec"), names)
 
 
 class LossInSlices(unittest.TestCase):
