@@ -256,7 +256,7 @@ void complain(const PolicyRequest& request, const plan::PolicyRow& row) {
          left.core ? ", and objects of the core" : "");
   }
   for (const std::string& warning : row.simulation.warnings) {
-    tell("{}: {}", row.policy, warning);
+    tell("{}, in the simulated training: {}", row.policy, warning);
   }
 }
 
