@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -37,6 +38,13 @@ std::string packages() {
     if (std::filesystem::exists(folder / "ferry_command")) return folder.string();
   }
   return {};
+}
+
+bool begins_as_program(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line.starts_with(R"({"ferry":)");
 }
 
 std::vector<std::string> words_of(const std::string& subject, const ModelArguments& arguments,
@@ -127,7 +135,8 @@ void add_model_options(CLI::App& command, ModelArguments& arguments) {
 }
 
 bool is_model(const std::string& subject) {
-  return subject.starts_with("hf:") || subject.ends_with(".json") || subject.ends_with(kScript);
+  if (subject.ends_with(".json")) return !begins_as_program(subject);
+  return subject.starts_with("hf:") || subject.ends_with(kScript);
 }
 
 void refuse_model_options(const std::string& subject, const ModelArguments& arguments) {

@@ -1,6 +1,6 @@
 // Models as subjects of `ferry plan` and its like: hf:ORG/NAME, a config.json, or a Python script.
 // A Python program captures them (python/ferry_command/model.py) and keeps the program in a cache,
-// so this command and its tests need neither Python nor torch.
+// so the command itself links neither Python nor torch.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct ModelArguments {
 
 void add_model_options(CLI::App& command, ModelArguments& arguments);
 
-// True if the subject is a model and not a program.
+// True if the subject is a model. A file that begins as a program does is none, whatever its name.
 bool is_model(const std::string& subject);
 
 // Throws InputError if an option of a model was typed, for a subject that is not one.

@@ -4,9 +4,9 @@
                                   [--lora R[,LAYER…]] [--checkpointing] [--capability X.Y]
 
 The command starts this program for "hf:ORG/NAME", for a config.json, and for a script, which is
-captured each time, as it may depend on anything. Programs of models are cached by all
-that they depend on: the configuration, the options, and the versions of Ferry, torch and
-transformers. So a second question needs no torch, which takes seconds to import.
+captured each time, as it may depend on anything. Programs of models are cached by all that they
+depend on: the configuration, the options, and the versions of Ferry, torch and transformers. So a
+second question needs no torch, which takes seconds to import.
 
 Exit codes: 2 bad input, 7 something is missing (a package, the network, access), 130 Ctrl-C.
 """
@@ -57,14 +57,19 @@ def _program(options):
     name, config = config_of(options.subject)
     how = {"batch": options.batch or 1, "tokens": options.tokens, "dtype": options.dtype,
            "attention": options.attention, "lora": _lora(options.lora),
-           "checkpointing": options.checkpointing,
-           "capability": options.capability and tuple(map(int, options.capability.split(".")))}
+           "checkpointing": options.checkpointing, "capability": _capability(options)}
     key = json.dumps([name, config, how, _versions()], sort_keys=True)
     path = _cache() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.jsonl"
     if path.exists():
         path.touch()
         return path
-    _capture(config, name, how, path)
+
+    def make():
+        from torch_ferry.by_name import capture_config
+
+        return capture_config(config, name=name, **how)
+
+    _capture(make, path)
     for old in sorted(path.parent.glob("*.jsonl"), key=os.path.getmtime)[:-_KEPT]:
         old.unlink(missing_ok=True)
     return path
@@ -76,16 +81,19 @@ def _of_script(options):
     if typed:
         raise Failure(f"{typed[0]} is for a model by its name; a script says this itself", USAGE)
     path = _cache() / f"script-{os.getpid()}.jsonl"
-    try:
-        from torch_ferry import capture
-    except ImportError as error:
-        raise Failure(str(error), RESOURCE_MISSING) from error
-    device = ["--capability", options.capability] if options.capability else []
-    # The script's own output is not the path.
-    with contextlib.redirect_stdout(sys.stderr):
-        if code := capture.main([options.subject, *device, "-o", str(path)]):
-            sys.exit(code)
+
+    def make():
+        from torch_ferry.capture import capture_script
+
+        with contextlib.redirect_stdout(sys.stderr):  # what the script prints is not the path
+            return capture_script(options.subject, capability=_capability(options))[0]
+
+    _capture(make, path)
     return path
+
+
+def _capability(options):
+    return options.capability and tuple(map(int, options.capability.split(".")))
 
 
 def _lora(text):
@@ -124,7 +132,8 @@ def _versions():
     return [*found, [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]]
 
 
-def _capture(config, name, how, path):
+def _capture(make, path):
+    """Writes the program that `make` returns to the path, whole or not at all."""
     import logging
     import warnings
 
@@ -132,22 +141,23 @@ def _capture(config, name, how, path):
     warnings.filterwarnings("ignore")
     os.environ["TRANSFORMERS_VERBOSITY"] = "error"
     try:
-        from torch_ferry import by_name, progress
+        from torch_ferry import progress
         from torch_ferry.asking import where_raised
+        from torch_ferry.fake_cuda import Unavailable
+        from torch_ferry.program import CaptureError, ProgramError
     except ImportError as error:
         raise Failure(str(error), RESOURCE_MISSING) from error
     try:
         with progress.shown():
-            program = by_name.capture_config(config, name=name, **how)
+            program = make()
         progress.clear()
         program.write(path)
-    except by_name.CaptureError as error:
+    except (CaptureError, ProgramError, Unavailable) as error:
         raise Failure(str(error), USAGE) from error
     except OSError as error:
         raise Failure(str(error), RESOURCE_MISSING) from error
     except Exception as error:  # the library's code may raise anything on fake tensors
-        raise Failure(f"{where_raised(error)}: {type(error).__name__}: {error}; capture your "
-                      "script instead (python -m torch_ferry.capture train.py …)", USAGE) from error
+        raise Failure(f"{where_raised(error)}: {type(error).__name__}: {error}", USAGE) from error
 
 
 if __name__ == "__main__":

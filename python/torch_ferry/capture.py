@@ -208,22 +208,30 @@ def compute_capability(text):
     return int(major), int(minor)
 
 
-def _script(options):
-    """Captures the step of a script and writes the program."""
+def capture_script(path, arguments=(), device="cuda", assume=(), capability=None, name=None):
+    """Runs a script up to its first optimizer step. Returns the program of its step, and the
+    command that plans it, as a function of the program's path."""
     from .script import Script
 
+    if not os.path.isfile(path):
+        raise CaptureError("this file does not exist")
+    with _device(device, capability):
+        script = Script(path, arguments, device, assume).run()
+        name = name or os.path.splitext(os.path.basename(path))[0]
+        return script.program(name), script.advice
+
+
+def _script(options):
+    """Captures the step of a script and writes the program."""
     for key in ("batch", "tokens", "dtype", "dropout"):
         if getattr(options, key) is not None:
             raise CaptureError(f"--{key} is for presets; give the script's own options after --")
-    if not os.path.isfile(options.spec):
-        raise CaptureError("this file does not exist")
-    with _device(options.device, options.capability):
-        script = Script(options.spec, options.arguments, options.device, options.assume).run()
-        name = options.name or os.path.splitext(os.path.basename(options.spec))[0]
-        script.program(name).write(options.path)
+    program, advice = capture_script(options.spec, options.arguments, options.device,
+                                     options.assume, options.capability, options.name)
+    program.write(options.path)
     progress.clear()
     print(f"torch_ferry.capture: {options.path}; to plan it as the script trains: "
-          f"{script.advice(options.path)}", file=sys.stderr)
+          f"{advice(options.path)}", file=sys.stderr)
 
 
 def _step(options):

@@ -23,6 +23,7 @@ try:
 except ImportError:
     transformers = None
 
+PROGRAMS = pathlib.Path(__file__).resolve().parents[3] / "scenarios/programs"
 PROGRAM = pathlib.Path(os.environ.get("FERRY_PROGRAM", "no-ferry"))
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
           "intermediate_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4,
@@ -105,6 +106,7 @@ class ByName(unittest.TestCase):
         program, = self.cached()
         self.assertIn('"lm_head.weight","dtype":"bf16","shape":[1000,64]', program.read_text())
         self.assertIn('model.layers.5.', program.read_text())
+        self.assertIn('"optimizer":"adamw fused","clipped":"clip_grad_norm_"', program.read_text())
         # The second time neither the hub nor torch is needed.
         again = self.plan(*options, HF_ENDPOINT="http://127.0.0.1:9")
         self.assertEqual((again.returncode, again.stdout), (0, first.stdout), again.stderr)
@@ -141,6 +143,14 @@ class ByName(unittest.TestCase):
             path.write_bytes(text if isinstance(text, bytes) else text.encode())
             self.refused(str(path), 2, said)
         self.refused("none.json", 2, "No such file")
+
+    def test_a_program_may_be_named_json(self):
+        path = self.home / "program.json"
+        path.write_text((PROGRAMS / "unet.jsonl").read_text())
+        ran = self.plan(str(path), "--policy", "keep", FERRY_PYTHON="none")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def test_options_of_a_model_are_for_models(self):
         self.refused("gpt2 --tokens 4", 2, "--tokens: expected a model")
 
     def test_a_script(self):
@@ -153,6 +163,8 @@ class ByName(unittest.TestCase):
         ran = self.plan(str(path), "--policy", "keep")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("train on rtx4090", ran.stdout)
+        self.assertIn("hello", ran.stderr)
+        self.assertNotIn(str(self.home), ran.stderr)  # no advice about a file of the cache
         self.assertEqual(self.cached(), [])
         self.refused(f"{path} --batch 2", 2, "--batch is for a model by its name")
 
