@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/nothing_fits.h"
+#include "cli/what_helps.h"
 #include "scenarios/units.h"
 
 namespace ferry::cli {
@@ -14,6 +15,9 @@ namespace {
 
 using sim::KindBytes;
 using sim::MemoryKind;
+
+// A plan as slow as this, in thousandths of keep's time, is worth another look at the training.
+constexpr std::int64_t kSlow = 1020;
 
 std::int64_t others(const KindBytes& kinds) {
   return kinds[MemoryKind::kBuffer] + kinds[MemoryKind::kInput] + kinds[MemoryKind::kWorkspace];
@@ -69,9 +73,14 @@ std::string use(const PolicyRequest& request, const plan::PlanResult& result,
                 const plan::PolicyRow& row) {
   const std::int64_t budget = request.plan.budget_bytes;
   const std::int64_t slowdown = plan::slowdown_permille(row.simulation.step_ns, result.keep_ns);
-  std::string text = fmt::format("Use {}: {} a step, {} of keep's time, in {} of {}.", row.policy,
-                                 format_time(row.simulation.step_ns), thousandths(slowdown),
-                                 format_bytes(row.least_bytes), format_bytes(budget));
+  const bool as_it_is = row.policy == name(Policy::kKeep);
+  std::string text =
+      as_it_is ? fmt::format("Use keep, the training as it is: {} a step, in {} of {}.",
+                             format_time(row.simulation.step_ns), format_bytes(row.least_bytes),
+                             format_bytes(budget))
+               : fmt::format("Use {}: {} a step, {} of keep's time, in {} of {}.", row.policy,
+                             format_time(row.simulation.step_ns), thousandths(slowdown),
+                             format_bytes(row.least_bytes), format_bytes(budget));
   text += allocator(request, result, row);
   text += host_bound(request.hardware, row.simulation) + pinning(request.hardware, row.simulation);
   if (const plan::PolicyRow* next = faster(result, row)) {
@@ -136,11 +145,17 @@ nlohmann::ordered_json kinds_json(const KindBytes& kinds) {
   return json;
 }
 
-std::string answer(const PolicyRequest& request, const plan::PlanResult& result) {
+std::string answer(const PolicyArguments& arguments, const PolicyRequest& request,
+                   const plan::PlanResult& result) {
   if (result.stopped || result.rows.empty()) return "";
   const plan::PolicyRow* best = plan::best_row(result);
-  if (best && best->is_answer()) return use(request, result, *best) + unmeasured(request);
-  return nothing_fits(request, result);
+  if (!best || !best->is_answer()) return nothing_fits(arguments, request, result);
+  std::string text = use(request, result, *best) + unmeasured(request);
+  if (plan::slowdown_permille(best->simulation.step_ns, result.keep_ns) >= kSlow) {
+    const std::string helps = helps_to_speed(request, result, *best);
+    if (!helps.empty()) text += "\nWhat would make it faster, each planned alone:" + helps;
+  }
+  return text;
 }
 
 }  // namespace ferry::cli

@@ -1,7 +1,8 @@
 // The answer at the end of `ferry plan`, and the table of peak memory by kind.
 //
-// The answer names the policy to use, what it costs, and why nothing faster fits. If nothing fits,
-// it says what the smallest plan's memory consists of and what would help (cli/nothing_fits.h).
+// The answer names the policy to use, what it costs, why nothing faster fits, and what would make
+// it faster. If nothing fits, it says what the smallest plan's memory consists of and what would
+// help (cli/nothing_fits.h).
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,8 @@ std::string thousandths(std::int64_t of);
 sim::Time idle_for_host_ns(const sim::Simulation& run);
 
 // Returns a few sentences without a final line end. Empty if the search was stopped or no row ran.
-std::string answer(const PolicyRequest& request, const plan::PlanResult& result);
+// It plans other trainings, to say what would help: it may take as long as the plan did.
+std::string answer(const PolicyArguments& arguments, const PolicyRequest& request,
+                   const plan::PlanResult& result);
 
 }  // namespace ferry::cli

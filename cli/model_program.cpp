@@ -69,8 +69,9 @@ std::vector<std::string> words_of(const std::string& subject, const ModelArgumen
   return words;
 }
 
-// Runs a program and returns what it printed and its wait status. Its messages go to stderr.
-std::pair<std::string, int> output_of(std::vector<std::string> words) {
+// Runs a program and returns what it printed and its wait status. Its messages go to stderr, or
+// nowhere if `quiet`.
+std::pair<std::string, int> output_of(std::vector<std::string> words, bool quiet) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
@@ -78,6 +79,9 @@ std::pair<std::string, int> output_of(std::vector<std::string> words) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  if (quiet) {
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  }
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -158,16 +162,16 @@ Program model_program(const std::string& subject, const ModelArguments& argument
     if (const char* const others = std::getenv("PYTHONPATH")) folder.append(":").append(others);
     ::setenv("PYTHONPATH", folder.c_str(), 1);
   }
-  auto [path, status] = output_of(words_of(subject, arguments, hardware));
+  auto [path, status] = output_of(words_of(subject, arguments, hardware), arguments.quiet);
   if (is_stopped()) throw Ended(told_stopped("no step: the model was being captured"));
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kStoppedBase + WTERMSIG(status);
-  if (code == kNoModule) {
+  if (code == kNoModule && !arguments.quiet) {
     tell(
         "{}: a model needs Ferry's Python package: pip install torch_ferry, or name a Python that "
         "has it by FERRY_PYTHON",
         subject);
-    throw Ended(kResourceMissing);
   }
+  if (code == kNoModule) throw Ended(kResourceMissing);
   if (code != 0) throw Ended(code);
   while (path.ends_with('\n')) path.pop_back();
   Program program = load_program(path);

@@ -23,6 +23,7 @@ struct ModelArguments {
   std::string attention;    // empty: as transformers chooses
   std::string lora;         // empty: all parameters are trained
   bool checkpointing = false;
+  bool quiet = false;  // print nothing if the model cannot be captured
 };
 
 void add_model_options(CLI::App& command, ModelArguments& arguments);
@@ -34,8 +35,8 @@ bool is_model(const std::string& subject);
 void refuse_model_options(const std::string& subject, const ModelArguments& arguments);
 
 // Returns the model's program, as it runs on the card. Captures it if it is not in the cache.
-// Throws Ended after the Python program has printed an error, and std::system_error if it cannot be
-// started.
+// Throws Ended after the Python program has printed an error (nothing if `quiet`), and
+// std::system_error if it cannot be started.
 Program model_program(const std::string& subject, const ModelArguments& arguments,
                       const Hardware& hardware);
 

@@ -27,6 +27,12 @@ bool may_be_without_modules(const PolicyRequest& request) {
          std::none_of(request.plan.policies.begin(), request.plan.policies.end(), is_for_segments);
 }
 
+// True for a model of transformers whose plan is what the library itself does when it is asked to.
+bool checkpoints_each_layer(const PolicyArguments& arguments, const plan::PolicyRow& row) {
+  return row.policy == name(Policy::kCheckpoint) && is_model(arguments.subject) &&
+         !arguments.subject.ends_with(".py") && arguments.output.empty();
+}
+
 std::string plan_command(const PolicyArguments& arguments, const std::string& file,
                          bool no_modules) {
   std::string command = "ferry";
@@ -54,6 +60,10 @@ std::vector<std::string> next_steps(const PolicyArguments& arguments, const Poli
   if (!row || !row->is_answer()) return {};
   const bool keeps = !row->candidate.options && !has_recomputed(*row) && !row->candidate.spanned;
   if (keeps) return {};
+  if (checkpoints_each_layer(arguments, *row)) {
+    return {"TrainingArguments(…, gradient_checkpointing=True)",
+            "model.gradient_checkpointing_enable(), in your own loop"};
+  }
   std::vector<std::string> steps;
   const bool edits = edits_modules(request, *row);
   const bool other_plan = edits && may_be_without_modules(request);

@@ -7,17 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "cli/console/choices.h"
-#include "plan/sliced_loss.h"
-#include "plan/ways.h"
-#include "scenarios/hardware.h"
+#include "cli/what_helps.h"
 #include "scenarios/units.h"
 
 namespace ferry::cli {
 namespace {
 
-using plan::Way;
-using plan::WayKind;
 using sim::KindBytes;
 using sim::MemoryKind;
 
@@ -56,63 +51,6 @@ const plan::PolicyRow* least_row(const PolicyRequest& request, const plan::PlanR
   return least;
 }
 
-// Returns the option that the user types, or the change that the user makes.
-std::string words(const Way& way, const Program& program) {
-  switch (way.kind) {
-    case WayKind::kPolicy:
-      return fmt::format("--policy {}", name(way.policy));
-    case WayKind::kFused:
-      return "--optimizer-implementation fused";
-    case WayKind::kSlicedLoss: {
-      const plan::Loss loss = plan::loss_of(program).value();
-      return fmt::format("the loss in {} slices (yours is {} x {} at once)", plan::kLossSlices,
-                         loss.rows, loss.classes);
-    }
-    case WayKind::kExpandable:
-      return "--alloc-conf expandable_segments:True";
-    case WayKind::kNoState:
-      return "another training: --optimizer sgd, which has no state";
-  }
-  return "";
-}
-
-std::string line(const std::string& what, const Way& way) {
-  return fmt::format("\n  {}: needs {}{}", what, format_bytes(way.least_bytes),
-                     way.fits ? ", and fits" : "");
-}
-
-// Returns up to three shipped cards on which the training fits, those with the least memory first.
-std::vector<std::string> cards_that_fit(const PolicyRequest& request, std::int64_t least_bytes) {
-  constexpr std::size_t kMost = 3;
-  std::vector<Hardware> cards = list_hardware([](const InputError&) {});
-  std::erase_if(cards, [&](const Hardware& card) { return card.usable_bytes() < least_bytes; });
-  std::stable_sort(cards.begin(), cards.end(), [](const Hardware& a, const Hardware& b) {
-    return a.usable_bytes() < b.usable_bytes();
-  });
-  std::vector<std::string> fit;
-  for (const Hardware& card : cards) {
-    if (fit.size() == kMost) break;
-    if (plan::fits_on(card, request.program, request.plan)) fit.push_back(card.name);
-  }
-  return fit;
-}
-
-std::string helps(const PolicyRequest& request, const plan::PolicyRow& least) {
-  const plan::Ways ways =
-      plan::ways_to_fit(request.program, request.hardware, request.plan, least.least_bytes);
-  std::string text;
-  for (const Way& way : ways.each) {
-    text += line((text.empty() ? "" : "and ") + words(way, request.program), way);
-  }
-  if (ways.no_state) text += line(words(*ways.no_state, request.program), *ways.no_state);
-  const bool has_whole_card = request.plan.budget_bytes >= request.hardware.usable_bytes();
-  const std::vector<std::string> cards =
-      has_whole_card ? cards_that_fit(request, least.least_bytes) : std::vector<std::string>();
-  if (!cards.empty()) text += fmt::format("\n  another card, {}: fits", listed(cards));
-  return (text.empty() ? "" : "\nWhat would help, each planned:" + text) +
-         "\nFor the largest batch that fits call torch_ferry.plan in Python.";
-}
-
 // No policy can make these smaller.
 std::int64_t parameters_and_state(const KindBytes& kinds) {
   return kinds[MemoryKind::kParameter] + kinds[MemoryKind::kOptimizer];
@@ -120,7 +58,8 @@ std::int64_t parameters_and_state(const KindBytes& kinds) {
 
 }  // namespace
 
-std::string nothing_fits(const PolicyRequest& request, const plan::PlanResult& result) {
+std::string nothing_fits(const PolicyArguments& arguments, const PolicyRequest& request,
+                         const plan::PlanResult& result) {
   const plan::PolicyRow* least = least_row(request, result);
   if (!least) return "";
   const KindBytes& kinds = least->simulation.peak_kinds;
@@ -138,7 +77,9 @@ std::string nothing_fits(const PolicyRequest& request, const plan::PlanResult& r
         "training fewer parameters (LoRA) would.",
         format_bytes(parameters_and_state(kinds)));
   }
-  return text + helps(request, *least);
+  const std::string helps = helps_to_fit(arguments, request, *least);
+  if (!helps.empty()) text += "\nWhat would help, each planned:" + helps;
+  return text + "\nFor the largest batch that fits call torch_ferry.plan in Python.";
 }
 
 }  // namespace ferry::cli

@@ -11,6 +11,7 @@ namespace ferry::cli {
 
 // Returns a few sentences and a line for each change that would help, without a final line end.
 // Empty if no row ran.
-std::string nothing_fits(const PolicyRequest& request, const plan::PlanResult& result);
+std::string nothing_fits(const PolicyArguments& arguments, const PolicyRequest& request,
+                         const plan::PlanResult& result);
 
 }  // namespace ferry::cli

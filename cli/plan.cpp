@@ -8,12 +8,13 @@
 // another scheduler's.
 //
 // --stages plans a pipeline (cli/pipeline_plan.h), --pareto the curve of time against memory
-// (cli/pareto_plan.h).
+// (cli/pareto_plan.h). Several cards are one table (cli/cards_plan.h).
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
 
+#include "cli/cards_plan.h"
 #include "cli/commands.h"
 #include "cli/console/first_options.h"
 #include "cli/console/messages.h"
@@ -58,7 +59,6 @@ void warn_of_foreign_checkpoints(const PolicyArguments& arguments, const Program
 
 int print_plan(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
-  request.answers = true;
   request.plan.expandable_too = !arguments.no_expandable;
   require_folder_of(arguments.output);
   refuse_what_is_no_plan(arguments, request);
@@ -81,7 +81,7 @@ int print_plan(const PolicyArguments& arguments) {
   } else if (asked) {
     tell("{}: not written: no row has a plan that ran safely", arguments.output.string());
   }
-  return report(arguments, request, result, best);
+  return report(arguments, request, result, Answers::kYes, best);
 }
 
 }  // namespace
@@ -90,6 +90,7 @@ void add_plan(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<PolicyArguments>();
   const auto pipeline = std::make_shared<PipelineArguments>();
   const auto pareto = std::make_shared<bool>(false);
+  const auto dollars = std::make_shared<Dollars>();
   CLI::App* command =
       app.add_subcommand("plan", "Compare policies on a card, and find the fastest that fits");
   command->group("Plan and simulate");
@@ -97,6 +98,7 @@ void add_plan(CLI::App& app, Context& context) {
 Examples:
   ferry plan llama3-8b --card h100   compare policies, each simulated and checked
   ferry plan hf:Qwen/Qwen2.5-7B --card h100 --tokens 4096 --lora 16   a model by its name
+  ferry plan gpt2 --card a10,l4,rtx4090 --dollars a10=0.75,l4=0.8   one table for several cards
   ferry plan gpt2 --card rtx4090 --budget 7GiB -o gpt2.plan   write the best plan to a file
   ferry plan gpt2 --card a100 --policy keep,offload --json   compare two policies, as JSON
   ferry plan gpt2 --card rtx4090 --pareto   the fastest plan for each of 20 budgets
@@ -113,18 +115,27 @@ Examples:
                     "with them if it is far from the bound");
   add_pipeline_options(*command, *pipeline, context);
   add_pareto_option(*command, *pareto);
+  add_dollars_option(*command, *dollars);
   command->get_option("--policy")
       ->description(policy_choices() + "; with --stages: " + list_of_pipeline_policies());
   list_first(*command, context,
              {"--card", "--budget", "--policy", "--tokens", "--batch", "--lora", "--optimizer",
               "--microbatches", "--no-modules", "--json", "--output", "--pareto", "--stages"});
-  command->callback([arguments, pipeline, pareto, &context] {
+  command->callback([arguments, pipeline, pareto, dollars, &context] {
     listen_for_stop();
     arguments->typed = context.typed;
-    const bool several = pipeline->stages > 0;
-    context.exit_code = static_cast<ExitCode>(several   ? plan_pipeline(*arguments, *pipeline)
-                                              : *pareto ? plan_pareto(*arguments)
-                                                        : print_plan(*arguments));
+    const bool one_card = !has_several_cards(*arguments);
+    if (!one_card && (pipeline->stages > 0 || *pareto)) {
+      throw InputError("--card", 0, "expected one card with --stages and with --pareto");
+    }
+    if (one_card && dollars->has_value()) {
+      throw InputError("--dollars", 0, "expected several cards: --card a100,h100");
+    }
+    context.exit_code =
+        static_cast<ExitCode>(pipeline->stages > 0 ? plan_pipeline(*arguments, *pipeline)
+                              : *pareto            ? plan_pareto(*arguments)
+                              : one_card           ? print_plan(*arguments)
+                                                   : plan_cards(*arguments, *dollars));
   });
 }
 

@@ -60,7 +60,6 @@ struct PolicyRequest {
   TrainingRequest training;
   std::int64_t microbatches = 1;
   bool every_policy = false;  // the user named no policy
-  bool answers = false;       // the table ends with an answer (cli/answer.h)
   std::vector<std::filesystem::path> times;
   TimesUsed times_used;
 };

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -65,21 +67,6 @@ std::string verdict(const plan::PolicyRow& row) {
   return row.fits ? "yes" : "no";
 }
 
-// Returns "Captured: model GPT-2 124M, batch 8, …\n", so that the reader knows what was planned.
-// Empty if the program's file does not say.
-std::string captured_line(const Program& program) {
-  constexpr std::array kTold = {"model", "script", "batch", "tokens",
-                                "image", "dtype",  "lora",  "inputs"};
-  std::string text;
-  for (const std::string_view key : kTold) {
-    for (const auto& [name, value] : program.about) {
-      if (name != key) continue;
-      text += fmt::format("{}{} {}", text.empty() ? "Captured: " : ", ", name, printable(value));
-    }
-  }
-  return text.empty() ? "" : text + ".\n";
-}
-
 // Says in words what the plan of the best row does.
 std::string words_line(const PolicyRequest& request, const plan::PlanResult& result) {
   const plan::PolicyRow* row = plan::best_row(result);
@@ -97,6 +84,27 @@ std::string words_line(const PolicyRequest& request, const plan::PlanResult& res
 }
 
 }  // namespace
+
+std::string captured_line(const Program& program) {
+  constexpr std::array kTold = {"model", "script", "batch", "tokens",
+                                "image", "dtype",  "lora",  "inputs"};
+  std::string text;
+  for (const std::string_view key : kTold) {
+    for (const auto& [name, value] : program.about) {
+      if (name != key) continue;
+      text += fmt::format("{}{} {}", text.empty() ? "Captured: " : ", ", name, printable(value));
+    }
+  }
+  return text.empty() ? "" : text + ".\n";
+}
+
+std::int64_t said_number(const Program& program, std::string_view name) {
+  std::int64_t value = 0;
+  for (const auto& [key, text] : program.about) {
+    if (key == name) std::from_chars(text.data(), text.data() + text.size(), value);
+  }
+  return value;
+}
 
 std::string times_line(const PolicyRequest& request) {
   if (request.times.empty()) return "";
@@ -156,8 +164,7 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
   }
   text += other_allocators(request, result);
   text += words_line(request, result) + certificate_text(result);
-  const std::string says = request.answers ? answer(request, result) : "";
-  return text + (says.empty() ? "" : "\n" + says + "\n");
+  return text;
 }
 
 nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanResult& result) {
@@ -173,7 +180,6 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
                                  {"times", times_json(request)},
                                  {"rows", nlohmann::ordered_json::array()}};
   add_certificate(json, result);
-  if (request.answers) json["answer"] = answer(request, result);
   for (const plan::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;
     const auto overlap = run.overlap_permille();
@@ -263,10 +269,13 @@ void complain(const PolicyRequest& request, const plan::PolicyRow& row) {
 }  // namespace
 
 int report(const PolicyArguments& arguments, const PolicyRequest& request,
-           const plan::PlanResult& result, const plan::PolicyRow* written) {
+           const plan::PlanResult& result, Answers answers, const plan::PolicyRow* written) {
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(request, result);
-    if (request.answers) json["next_steps"] = next_steps(arguments, request, result);
+    if (answers == Answers::kYes) {
+      json["answer"] = answer(arguments, request, result);
+      json["next_steps"] = next_steps(arguments, request, result);
+    }
     if (result.stopped) json["stopped"] = true;
     if (!arguments.output.empty()) json["written"] = nullptr;
     if (written) {
@@ -277,11 +286,17 @@ int report(const PolicyArguments& arguments, const PolicyRequest& request,
     print_csv(to_json(request, result)["rows"]);
   } else {
     print_text(to_table(request, result));
+    std::fflush(stdout);  // the answer may take a while
+    if (answers == Answers::kYes) {
+      const std::string says = answer(arguments, request, result);
+      if (!says.empty()) print_text("\n" + says + "\n");
+    }
     if (written) {
       print_text(
           fmt::format("written: {}, the plan of {}\n", arguments.output.string(), written->policy));
     }
-    if (request.answers) print_text(next_steps_text(next_steps(arguments, request, result)));
+    if (answers == Answers::kYes)
+      print_text(next_steps_text(next_steps(arguments, request, result)));
   }
   if (result.stopped) {
     const std::size_t asked = arguments.plan.empty() ? request.plan.policies.size() : 1;

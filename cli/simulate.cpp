@@ -75,7 +75,7 @@ int print_simulation(const PolicyArguments& arguments) {
   request.plan.stop = is_stopped;
   const plan::PlanResult result = simulate_and_write(arguments, request);
   progress.clear();
-  return report(arguments, request, result);
+  return report(arguments, request, result, Answers::kNo);
 }
 
 }  // namespace

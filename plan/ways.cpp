@@ -46,27 +46,34 @@ bool take(WayKind kind, Other& other) {
   return false;
 }
 
-bool is_better(const Way& a, const Way& b) {
+bool needs_less(const Way& a, const Way& b) {
   return std::pair(!a.fits, a.least_bytes) < std::pair(!b.fits, b.least_bytes);
 }
 
-// Plans the changed training and returns the policy that needs the least memory; no value: nothing
-// runs, or the search was stopped.
-std::optional<Way> least(WayKind kind, const Other& other, const Hardware& hardware) {
+bool is_faster(const Way& a, const Way& b) {
+  return std::pair(!a.fits, a.step_ns) < std::pair(!b.fits, b.step_ns);
+}
+
+// Plans the changed training and returns its best policy; no value: nothing runs, or the search was
+// stopped.
+std::optional<Way> best_of(WayKind kind, const Other& other, const Hardware& hardware,
+                           bool (*is_better)(const Way&, const Way&)) {
   std::optional<Way> found;
   const PlanResult result = plan(other.program, hardware, other.request);
   if (result.stopped) return std::nullopt;
   for (const PolicyRow& row : result.rows) {
     if (row.least_bytes == 0 || !row.simulation.errors.empty()) continue;
-    const Way way{kind, find_policy(row.policy).value(), row.least_bytes, row.fits};
+    const Way way{kind, find_policy(row.policy).value(), row.least_bytes, row.simulation.step_ns,
+                  row.fits};
     if (!found || is_better(way, *found)) found = way;
   }
   return found;
 }
 
-// Returns the request with only the policies that need the least memory. They need no search over
-// spans, so they are planned quickly.
-PlanRequest plain_request(const Program& program, const PlanRequest& request) {
+// Returns the request with only these policies, and `for_segments` if there are segments. They need
+// no search over spans, so they are planned quickly.
+PlanRequest with_policies(const Program& program, const PlanRequest& request,
+                          std::vector<Policy> policies, Policy for_segments) {
   PlanRequest plain;
   plain.budget_bytes = request.budget_bytes;
   plain.judged = request.judged;
@@ -74,21 +81,47 @@ PlanRequest plain_request(const Program& program, const PlanRequest& request) {
   plain.workspace_bytes = request.workspace_bytes;
   plain.alloc_conf = request.alloc_conf;
   plain.check = false;
+  plain.spans = request.spans;
   plain.modules = request.modules;
   plain.stop = request.stop;
-  plain.policies = {Policy::kOffload};
-  if (has_segments(program, request.modules)) plain.policies.push_back(Policy::kCheckpointOffload);
+  plain.policies = std::move(policies);
+  if (has_segments(program, request.modules)) plain.policies.push_back(for_segments);
   return plain;
+}
+
+// Returns the request with only the policies that need the least memory.
+PlanRequest plain_request(const Program& program, const PlanRequest& request) {
+  return with_policies(program, request, {Policy::kOffload}, Policy::kCheckpointOffload);
+}
+
+bool any_fits_on(const Hardware& card, const Program& program, PlanRequest request) {
+  request.budget_bytes = card.usable_bytes();
+  const PlanResult result = plan(program, card, request);
+  return std::any_of(result.rows.begin(), result.rows.end(),
+                     [](const PolicyRow& row) { return row.is_answer(); });
 }
 
 }  // namespace
 
 bool fits_on(const Hardware& card, const Program& program, const PlanRequest& request) {
-  PlanRequest plain = plain_request(program, request);
-  plain.budget_bytes = card.usable_bytes();
-  const PlanResult result = plan(program, card, plain);
-  return std::any_of(result.rows.begin(), result.rows.end(),
-                     [](const PolicyRow& row) { return row.is_answer(); });
+  return any_fits_on(card, program, plain_request(program, request));
+}
+
+bool keeps_on(const Hardware& card, const Program& program, const PlanRequest& request) {
+  PlanRequest keep = plain_request(program, request);
+  keep.policies = {Policy::kKeep};
+  return any_fits_on(card, program, std::move(keep));
+}
+
+std::optional<Way> least_way(const Program& program, const Hardware& hardware,
+                             const PlanRequest& request) {
+  Other other{program, plain_request(program, request)};
+  std::optional<Way> found = best_of(WayKind::kPolicy, other, hardware, needs_less);
+  const std::int64_t budget = request.budget_bytes;
+  if (!found || found->fits || found->least_bytes > budget + budget / 4) return found;
+  other.request.policies = {Policy::kBest};
+  const std::optional<Way> best = best_of(WayKind::kPolicy, other, hardware, needs_less);
+  return best && needs_less(*best, *found) ? best : found;
 }
 
 Ways ways_to_fit(const Program& program, const Hardware& hardware, const PlanRequest& request,
@@ -101,7 +134,7 @@ Ways ways_to_fit(const Program& program, const Hardware& hardware, const PlanReq
   };
   const auto on_top = [&](WayKind kind) -> std::optional<Way> {
     Other other = taken;
-    return take(kind, other) ? least(kind, other, hardware) : std::nullopt;
+    return take(kind, other) ? best_of(kind, other, hardware, needs_less) : std::nullopt;
   };
   Ways ways;
   const std::optional<Way> no_state = on_top(WayKind::kNoState);
@@ -120,12 +153,26 @@ Ways ways_to_fit(const Program& program, const Hardware& hardware, const PlanReq
     std::optional<Way> best;
     for (const WayKind kind : left) {
       const std::optional<Way> way = on_top(kind);
-      if (way && (!best || is_better(*way, *best))) best = way;
+      if (way && (!best || needs_less(*way, *best))) best = way;
     }
     if (!gives(best, needs) || add(*best)) break;
     std::erase(left, best->kind);
   }
   return ways;
+}
+
+std::vector<Way> ways_to_speed(const Program& program, const Hardware& hardware,
+                               const PlanRequest& request, sim::Time step_ns) {
+  std::vector<Way> found;
+  for (const WayKind kind : {WayKind::kFused, WayKind::kSlicedLoss, WayKind::kExpandable}) {
+    Other other{program, with_policies(program, request, {Policy::kKeep, Policy::kOffload},
+                                       Policy::kCheckpoint)};
+    if (!take(kind, other)) continue;
+    const std::optional<Way> way = best_of(kind, other, hardware, is_faster);
+    if (way && way->fits && way->step_ns < step_ns - step_ns / 50) found.push_back(*way);
+  }
+  std::stable_sort(found.begin(), found.end(), is_faster);
+  return found;
 }
 
 }  // namespace ferry::plan

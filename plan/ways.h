@@ -1,8 +1,9 @@
-// Finds changes to a training that would bring it into a budget that no plan fits: a policy, a
-// fused optimizer, a sliced loss, expandable segments, an optimizer without state. `ferry plan`
-// proposes them to the user if nothing fits (cli/nothing_fits.h). Each change is planned like the
-// training itself, with the policies that need the least memory (`offload`, and
-// `checkpoint-offload` if there are segments). Hazards are not checked.
+// Finds changes to a training that would bring it into a budget that no plan fits, or that would
+// make the plan that fits faster: a policy, a fused optimizer, a sliced loss, expandable segments,
+// an optimizer without state. `ferry plan` proposes them to the user (cli/what_helps.h). Each
+// change is planned like the training itself, with a few policies that need no search: to fit,
+// those that need the least memory (`offload`, and `checkpoint-offload` if there are segments).
+// Hazards are not checked.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +31,10 @@ inline constexpr std::int64_t kLossSlices = 8;
 // A change, and what the training needs with it.
 struct Way {
   WayKind kind{};
-  Policy policy{};               // the policy that then needs the least memory
+  Policy policy{};               // the policy that is then the best
   std::int64_t least_bytes = 0;  // the device memory that its plan needs
-  bool fits = false;             // it fits the device and the host
+  sim::Time step_ns = 0;
+  bool fits = false;  // it fits the device and the host
 };
 
 struct Ways {
@@ -44,12 +46,25 @@ struct Ways {
   std::optional<Way> no_state;
 };
 
-// True if one of these policies fits on another card, in all memory that the card leaves a process.
+// True if a policy fits on another card, in all memory that the card leaves a process.
 bool fits_on(const Hardware& card, const Program& program, const PlanRequest& request);
+// True if the training fits there as it is, with nothing offloaded or recomputed.
+bool keeps_on(const Hardware& card, const Program& program, const PlanRequest& request);
+
+// Returns the policy that needs the least memory; no value: none runs, or the search was stopped.
+// `best` is searched for only if the others need up to a quarter more than the budget: it seldom
+// gives more.
+std::optional<Way> least_way(const Program& program, const Hardware& hardware,
+                             const PlanRequest& request);
 
 // `least_bytes` is the least memory that the rows of the request's plan need. If the request's
 // `stop` returns true, the changes found so far are returned.
 Ways ways_to_fit(const Program& program, const Hardware& hardware, const PlanRequest& request,
                  std::int64_t least_bytes);
+
+// Returns the changes with each of which, alone, a step in the budget would take at least 2 % less
+// than `step_ns`; the fastest first. They leave the training's results as they are.
+std::vector<Way> ways_to_speed(const Program& program, const Hardware& hardware,
+                               const PlanRequest& request, sim::Time step_ns);
 
 }  // namespace ferry::plan

@@ -109,7 +109,6 @@ int run(ReportArguments arguments) {
   const PolicyArguments& typed = arguments.policies;
   if (!typed.plan.empty()) arguments.no_curve = true;
   PolicyRequest request = understand(typed);
-  request.answers = true;
   require_folder_of(typed.output);
   const Found found = find(arguments, request);
   if (found.result.stopped || found.curve.stopped) {
@@ -120,12 +119,12 @@ int run(ReportArguments arguments) {
       fmt::format("{} on {}, in {}", request.program_name, request.hardware.name,
                   format_bytes(request.plan.budget_bytes));
   const std::string text =
-      page(title, answer(request, found.result), data_of(arguments, request, found));
+      page(title, answer(typed, request, found.result), data_of(arguments, request, found));
   write_file(typed.output, text);
   PolicyArguments printed = typed;
   printed.output = typed.plan;  // the next steps name a plan's file, and `typed.output` is a page
   printed.typed = words_of_plan(typed.typed);
-  const int code = report(printed, request, found.result);
+  const int code = report(printed, request, found.result, Answers::kYes);
   if (!typed.json && !typed.csv) {
     print_text(fmt::format("written: {} ({}); open it in a browser\n", typed.output.string(),
                            format_bytes(static_cast<std::int64_t>(text.size()))));

@@ -9,6 +9,7 @@
 
 #include "cli/console/exit_codes.h"
 #include "scenarios/paths.h"
+#include "scenarios/units.h"
 #include "tests/cli/plan_folder.h"
 
 namespace ferry::cli {
@@ -98,6 +99,29 @@ TEST_F(AnswerTest, TheAnswerSaysWhyWhatIsFasterDoesNotFit) {
   EXPECT_NE(result.out.find("\nUse checkpoint: "), std::string::npos) << result.out;
   EXPECT_NE(result.out.find(" keep is faster and does not fit: it needs "), std::string::npos)
       << result.out;
+}
+
+// What is proposed keeps its promise: with it, the policy fits and takes that long.
+TEST_F(AnswerTest, WhereAPlanSlowsTheTrainingWhatWouldMakeItFasterWasPlanned) {
+  const std::string plan = "plan gpt2 --card rtx4090 --budget 8500MiB --unchecked --json --policy ";
+  const auto found = nlohmann::json::parse(ferry(plan + "checkpoint").out);
+  const std::string answer = found["answer"];
+  const std::string faster = "\nWhat would make it faster, each planned alone:\n";
+  ASSERT_NE(answer.find(faster), std::string::npos) << answer;
+  EXPECT_NE(answer.find("at once): keep takes "), std::string::npos) << answer;
+  const std::string one = "\n  --optimizer-implementation fused: checkpoint takes ";
+  ASSERT_NE(answer.find(one), std::string::npos) << answer;
+  const auto fused = nlohmann::json::parse(
+      ferry(plan + "checkpoint --optimizer-implementation fused").out)["rows"][0];
+  EXPECT_TRUE(fused["fits"]);
+  EXPECT_NE(answer.find(one + format_time(fused["step_ns"].get<std::int64_t>()) + " a step"),
+            std::string::npos)
+      << answer;
+}
+
+TEST_F(AnswerTest, WhereKeepFitsNothingIsProposed) {
+  EXPECT_EQ(ferry("plan gpt2 --card rtx4090 --policy keep --unchecked").out.find("would"),
+            std::string::npos);
 }
 
 }  // namespace

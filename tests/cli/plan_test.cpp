@@ -59,7 +59,7 @@ offload: the copies are late, and compute waits 5.62 us for them; still on the d
 no bound for: offload-all (another scheduler)
 keep: 1.000 of keep; no plan is below 1.000: gap 0.0 %
 
-Use keep: 524 ns a step, 1.000 of keep's time, in 2.00 MiB of 1.00 GiB.
+Use keep, the training as it is: 524 ns a step, in 2.00 MiB of 1.00 GiB.
 )");
   EXPECT_EQ(ferry(std::string("plan") + kChain).out, result.out);
 }
@@ -146,7 +146,7 @@ TEST_F(PlanTest, JsonForMachines) {
   EXPECT_TRUE(json["rows"][0]["overlap"].is_null());
   EXPECT_EQ(json["rows"][2]["overlap"], 1.0);  // under the optimizer's step
   EXPECT_EQ(json["answer"],
-            "Use keep: 82.4 us a step, 1.000 of keep's time, in 2.00 MiB of 1.00 GiB.");
+            "Use keep, the training as it is: 82.4 us a step, in 2.00 MiB of 1.00 GiB.");
   EXPECT_FALSE(json["rows"][2]["useless"]);
   EXPECT_TRUE(json["rows"][1]["useless"]);  // 4 MiB reserved, and keep 2
   EXPECT_GT(json["rows"][1]["device_reserved_bytes"], json["rows"][0]["device_reserved_bytes"]);

@@ -100,6 +100,36 @@ TEST_F(WaysTest, WhereTheHostIsTooSmallThoseThatFitAreNamedAlone) {
   for (const Way& way : ways_to_fit(program_, card, request, least).each) EXPECT_TRUE(way.fits);
 }
 
+// Each change alone, with the fastest of the policies that need no search.
+TEST_F(WaysTest, WhatIsFasterTakesTheTimeOfItsPlan) {
+  const Program gpt2 = load_program(find_program("gpt2"));
+  const Hardware card = find_hardware("rtx4090");
+  PlanRequest request = request_of(card, {Policy::kKeep, Policy::kOffload, Policy::kCheckpoint});
+  request.budget_bytes = std::int64_t{8500} << 20;
+  const sim::Time now = best_row(plan(gpt2, card, request))->simulation.step_ns;
+  const std::vector<Way> found = ways_to_speed(gpt2, card, request, now);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].kind, WayKind::kSlicedLoss);
+  EXPECT_EQ(found[0].policy, Policy::kKeep);
+  EXPECT_EQ(found[1].kind, WayKind::kFused);
+  EXPECT_TRUE(ways_to_speed(gpt2, card, request, found[0].step_ns).empty());
+  request.training.implementation = sim::OptimizerImplementation::kFused;
+  const PlanResult fused = plan(gpt2, card, request);
+  EXPECT_EQ(found[1].step_ns, best_row(fused)->simulation.step_ns);
+}
+
+TEST_F(WaysTest, TheLeastWayIsThatOfItsPlan) {
+  const std::optional<Way> least = least_way(program_, card_, request_);
+  ASSERT_TRUE(least);
+  EXPECT_EQ(least->least_bytes, least_of(program_, card_, request_of(card_, {Policy::kOffload})));
+  EXPECT_EQ(least->fits, least->least_bytes <= request_.budget_bytes);
+}
+
+TEST_F(WaysTest, ACardOnWhichKeepFitsIsOne) {
+  EXPECT_FALSE(keeps_on(card_, program_, request_));
+  EXPECT_TRUE(keeps_on(find_hardware("h200"), program_, request_));
+}
+
 TEST_F(WaysTest, AStopLeavesNothing) {
   request_.stop = [] { return true; };
   const Ways found = ways_to_fit(program_, card_, request_, std::int64_t{20} << 30);
