@@ -37,10 +37,11 @@ void refuse_what_is_no_plan(const PolicyArguments& arguments, const PolicyReques
   const bool planned = std::any_of(asked.begin(), asked.end(),
                                    [](Policy each) { return !entry(each).other_scheduler; });
   if (arguments.output.empty() || planned) return;
-  throw InputError("--output", 0,
-                   std::string(name(asked.front())) +
-                       " is TRL's scheduler, and only Ferry's own can run a plan: expected another "
-                       "--policy");
+  throw InputError(
+      "--output", 0,
+      std::string(name(asked.front())) +
+          " is another library's scheduler, and only Ferry's own can run a plan: expected another "
+          "--policy");
 }
 
 // Warns if the model calls torch.utils.checkpoint. A plan cannot control these calls, and without

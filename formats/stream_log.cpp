@@ -95,17 +95,6 @@ const StreamLogReader::OpName StreamLogReader::kOps[] = {
     {"host_view_end", StreamOpKind::kHostViewEnd},
 };
 
-// In the order of StreamLogReader::Key.
-static constexpr std::string_view kKeyNames[] = {
-    "op",    "stream", "event",    "id",       "kind",   "device",  "reads",  "writes",
-    "src",   "dst",    "src_kind", "dst_kind", "api",    "blocked", "result", "address",
-    "bytes", "pool",   "buffer",   "token",    "thread", "name",    "where",  "ferry",
-};
-
-std::string_view StreamLogReader::key_name(Key key) {
-  return kKeyNames[static_cast<std::size_t>(key)];
-}
-
 // Compares by length first, which leaves few candidates.
 StreamLogReader::Key StreamLogReader::find_key(std::string_view text) {
   const auto among = [&](std::initializer_list<Key> keys) {
@@ -120,16 +109,19 @@ StreamLogReader::Key StreamLogReader::find_key(std::string_view text) {
     case 3:
       return among({Key::kSrc, Key::kDst, Key::kApi});
     case 4:
-      return among({Key::kName, Key::kKind, Key::kPool});
+      return among({Key::kName, Key::kKind, Key::kPool, Key::kNode});
     case 5:
-      return among({Key::kReads, Key::kEvent, Key::kBytes, Key::kWhere, Key::kToken, Key::kFerry});
+      return among({Key::kReads, Key::kEvent, Key::kBytes, Key::kWhere, Key::kToken, Key::kFerry,
+                    Key::kGraph});
     case 6:
       return among(
           {Key::kStream, Key::kWrites, Key::kThread, Key::kBuffer, Key::kDevice, Key::kResult});
     case 7:
       return among({Key::kAddress, Key::kBlocked});
     case 8:
-      return among({Key::kSrcKind, Key::kDstKind});
+      return among({Key::kSrcKind, Key::kDstKind, Key::kCaptured});
+    case 10:
+      return among({Key::kGraphPool});
     default:
       return Key::kNone;
   }
@@ -190,6 +182,7 @@ void StreamLogReader::common(StreamOp& op, std::string_view op_name) {
   op.thread = HostThread{};
   if (find(Key::kThread)) op.thread = HostThread{id(Key::kThread, threads_)};
   seen_threads_.see(text(op.thread));
+  graph(op);
   if (find(Key::kDevice)) op.device = static_cast<std::uint32_t>(number(Key::kDevice, 0xffff'ffff));
   const JsonValue& name = find(Key::kName);
   const JsonValue& where = find(Key::kWhere);

@@ -111,6 +111,10 @@ class StreamLogReader {
     kName,
     kWhere,
     kFerry,
+    kGraph,
+    kGraphPool,
+    kNode,
+    kCaptured,
     kNone,
   };
   static constexpr std::size_t kKeys = static_cast<std::size_t>(Key::kNone);
@@ -133,6 +137,7 @@ class StreamLogReader {
   Op find_op();
   bool translate(Op kind, StreamOp& op);
   void common(StreamOp& op, std::string_view op_name);
+  void graph(StreamOp& op);
   void copy(StreamOp& op);
   void memset(StreamOp& op);
   void accesses(StreamOp& op, bool required);
@@ -159,7 +164,7 @@ class StreamLogReader {
   JsonScan scan_;
   std::array<JsonValue, kKeys> values_;
   std::uint32_t seen_ = 0;  // a bit for each key that the line has
-  NameIds streams_, events_, tokens_, threads_, buffers_;
+  NameIds streams_, events_, tokens_, threads_, buffers_, graphs_, graph_pools_;
   std::vector<Range> reads_, writes_;
   std::vector<Range> sorted_;
   std::uint64_t operations_ = 0;

@@ -90,6 +90,7 @@ void StreamLogText::call(HostThread thread, std::string name) {
 std::string_view StreamLogText::line(const StreamOp& op) {
   text_.assign("{\"op\":\"").append(word_of(op.kind)).append("\"");
   body(op);
+  graph(op);
   if (op.thread != HostThread{}) {
     id("thread", threads_, static_cast<std::uint32_t>(op.thread));
   }
@@ -146,6 +147,14 @@ void StreamLogText::body(const StreamOp& op) {
     case StreamOpKind::kDeviceSync:
       return;
   }
+}
+
+void StreamLogText::graph(const StreamOp& op) {
+  if (op.graph == GraphId{}) return;
+  number("graph", static_cast<std::uint32_t>(op.graph));
+  if (op.kind == StreamOpKind::kAlloc) return number("graph_pool", op.graph_pool);
+  number("node", op.node);
+  if (op.captured) text_.append(",\"captured\":true");
 }
 
 // Chooses kinds of memory for which a blocking call makes the host wait in this way.

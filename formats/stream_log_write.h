@@ -43,6 +43,7 @@ class StreamLogText {
   void buffers(std::string_view key, std::span<const Range> ranges);
   void range(Range range);
   void body(const StreamOp& op);
+  void graph(const StreamOp& op);
   void copy(const StreamOp& op);
   void memset(const StreamOp& op);
 

@@ -25,6 +25,7 @@ enum class StreamId : std::uint32_t {};
 enum class EventId : std::uint32_t {};
 enum class HostThread : std::uint32_t {};  // 0 is the default thread, which always exists
 enum class HostToken : std::uint32_t {};   // pairs a host release with its acquires
+enum class GraphId : std::uint32_t {};     // a CUDA graph; 0 is none
 
 enum class StreamOpKind : std::uint8_t {
   kKernel,      // reads `reads`, writes `writes`
@@ -93,6 +94,13 @@ struct StreamOp {
   StreamKind stream_kind = StreamKind::kNonblocking;
   HostOrder host_order = HostOrder::kNone;
   std::uint64_t tag = 0;  // identifies what a kernel computes: equal tags and inputs, equal values
+  // CUDA graphs. In a capture, work is kept as nodes and does not run: such an operation is
+  // `captured`. Each replay issues the nodes' operations again, in the same order. An allocation
+  // during the capture has the `graph` too, and the pool that it is from; graphs may share a pool.
+  GraphId graph{};
+  std::uint32_t graph_pool = 0;  // kAlloc; 0 is none
+  std::uint32_t node = 0;        // number in the graph, from 0
+  bool captured = false;
 };
 
 // Receives the operations of a run, one by one, in the order in which the host issued them. An

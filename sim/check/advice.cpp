@@ -57,6 +57,10 @@ std::string advice(const Hazard& hazard, const AccessNames& names) {
              " before it is freed";
     case HazardKind::kUseAfterFree:
       return "free the buffer after " + names.op(to) + ", not on " + names.op(from);
+    case HazardKind::kReplayAfterFree:
+      return "keep the buffer as long as the graph is replayed, or capture the graph again";
+    case HazardKind::kOverwritten:
+      return "copy the buffer before the replay, or allocate it outside of the graph's pool";
     case HazardKind::kDoubleFree:
       return "free the buffer once";
     case HazardKind::kUnknownFree:

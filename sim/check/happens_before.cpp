@@ -27,6 +27,7 @@ void HappensBefore::operator()(const StreamOp& op) {
   if (seq_ == std::numeric_limits<std::uint32_t>::max()) throw std::length_error("2^32 ops");
   seq_++;
   clocks_.thread(op.thread);  // the thread exists from its first line on
+  if (op.captured) return;    // it runs at the replays
   switch (op.kind) {
     case StreamOpKind::kKernel:
     case StreamOpKind::kCopy:

@@ -36,13 +36,15 @@ enum class HazardKind : std::uint8_t {
   kReadAfterWrite,
   kWriteAfterRead,
   kWriteAfterWrite,
-  kReuse,         // the earlier access belongs to an earlier life of the bytes
-  kHostRewrite,   // host memory is written while a copy may still read or write it
-  kHostFree,      // host memory is freed while a copy may still read or write it
-  kBeforeAlloc,   // an op is not ordered after the stream-ordered allocation of its bytes
-  kFreeUnderUse,  // a free in a stream is not ordered after the uses of its bytes
-  kUseAfterFree,  // an op is issued after the free
-  kOutside,       // an op uses bytes that no allocation of the op stream covers
+  kReuse,            // the earlier access belongs to an earlier life of the bytes
+  kHostRewrite,      // host memory is written while a copy may still read or write it
+  kHostFree,         // host memory is freed while a copy may still read or write it
+  kBeforeAlloc,      // an op is not ordered after the stream-ordered allocation of its bytes
+  kFreeUnderUse,     // a free in a stream is not ordered after the uses of its bytes
+  kUseAfterFree,     // an op is issued after the free
+  kReplayAfterFree,  // a replay uses bytes that were freed since the graph's capture
+  kOverwritten,      // a read of bytes that a replay took for memory of its graph, and wrote
+  kOutside,          // an op uses bytes that no allocation of the op stream covers
   kDoubleFree,
   kUnknownFree,     // a free names no allocation of the op stream
   kDoubleAllocate,  // an allocation hands out bytes that are in use
@@ -53,7 +55,7 @@ enum class HazardKind : std::uint8_t {
   kLimit,     // a limit on a resource is exceeded
 };
 
-inline constexpr std::array<std::string_view, 18> kHazardNames = {
+inline constexpr std::array<std::string_view, 20> kHazardNames = {
     "read after write",
     "write after read",
     "write after write",
@@ -63,6 +65,8 @@ inline constexpr std::array<std::string_view, 18> kHazardNames = {
     "use before the allocation",
     "free under a use",
     "use after free",
+    "replay after free",
+    "read after a replay overwrote it",
     "use outside an allocation",
     "double free",
     "free of an unknown range",
@@ -162,6 +166,8 @@ inline std::string describe(const Hazard& hazard) {
   const std::string pair = to_string(hazard.earlier) + " → " + later;
   switch (hazard.kind) {
     case HazardKind::kUseAfterFree:
+    case HazardKind::kReplayAfterFree:
+    case HazardKind::kOverwritten:
     case HazardKind::kDoubleFree:
     case HazardKind::kDoubleAllocate:
       return kind + ": " + pair + ": " + bytes;

@@ -51,13 +51,11 @@ void Lifetime::operator()(const StreamOp& op) {
     case StreamOpKind::kCopy:
     case StreamOpKind::kMemset:
     case StreamOpKind::kHostFunc:
-      for (const Range& range : op.reads) use(op, range);
-      for (const Range& range : op.writes) use(op, range);
+      use(op);
       break;
     case StreamOpKind::kHostRead:
     case StreamOpKind::kHostWrite:
-      for (const Range& range : op.reads) use(op, range);
-      for (const Range& range : op.writes) use(op, range);
+      use(op);
       use(op, op.range);
       break;
     case StreamOpKind::kRecordUse:
@@ -115,6 +113,16 @@ Lifetime::Found Lifetime::look(const Blocks& blocks, Range range) const {
   return found;
 }
 
+void Lifetime::use(const StreamOp& op) {
+  if (op.graph != GraphId{} && !op.captured) return replay(op);
+  for (const Range& range : op.reads) use(op, range);
+  for (const Range& range : op.writes) use(op, range);
+  if (op.captured) return capture(op);
+  if (overwritten_.size() == 0) return;
+  for (const Range& range : op.reads) read(op, range);
+  for (const Range& range : op.writes) write(range);
+}
+
 // Makes at most one report of each kind for a range, about its first bytes that are not allocated.
 void Lifetime::use(const StreamOp& op, Range range) {
   if (range.bytes == 0) return;
@@ -136,6 +144,7 @@ void Lifetime::use(const StreamOp& op, Range range) {
 void Lifetime::alloc(const StreamOp& op) {
   const Range range = op.range;
   if (range.bytes == 0) return;
+  write(range);
   if (op.pool != PoolKind::kCaching) blocks_.erase(range.address, range.end());
   Allocation live;
   Range shared;
@@ -146,7 +155,8 @@ void Lifetime::alloc(const StreamOp& op) {
                             live = old;
                             shared = {begin, end - begin};
                           });
-  block = {true, mark(op), range};
+  block = {true, mark(op), range, op.graph_pool};
+  if (op.graph != GraphId{}) pool_of_[static_cast<std::uint32_t>(op.graph)] = op.graph_pool;
   if (live.live) report(HazardKind::kDoubleAllocate, &live.mark, op, shared, range);
 }
 
@@ -159,6 +169,7 @@ void Lifetime::free(const StreamOp& op) {
     if (!options_.allow_outside) report(HazardKind::kUnknownFree, nullptr, op, range, range);
     return;
   }
+  write(range);
   if (!found->live) return report(HazardKind::kDoubleFree, &found->mark, op, range, range);
   if (!(found->whole == range))
     return report(HazardKind::kUnknownFree, &found->mark, op, range, range);
@@ -214,6 +225,8 @@ void Lifetime::drop_names() {
           [&](std::uint64_t, std::uint64_t, const Allocation& block) { mark(block.mark.name); });
     }
     for (const auto& stream : destroyed_) mark(stream.second.name);
+    overwritten_.visit(0, ~std::uint64_t{0},
+                       [&](std::uint64_t, std::uint64_t, const Mark& by) { mark(by.name); });
   });
 }
 

@@ -11,6 +11,12 @@
 // kind kCaching may give out parts of what another pool allocated. Such bytes are judged by the
 // caching pool alone, as long as the memory beneath them is not freed.
 //
+// CUDA graphs. At a replay, each node's bytes must have the life that they had at the capture
+// (graph_lives.cpp). If a block from outside the graph's pool was freed since, that is a mistake.
+// In the pool itself, blocks may be free, or belong to somebody else by now: a graph may write a
+// tensor that lives on in its pool. That does harm only if the tensor is read before it is written
+// again, so the read is reported.
+//
 // Freed bytes are remembered until they are allocated again, so that a use after free names the
 // free. So if the addresses of a log never come back, all of them are remembered. Of destroyed
 // streams, the latest 65,536 are remembered. Not modelled: use before the first write (values.h has
@@ -59,6 +65,8 @@ class Lifetime {
           0, ~std::uint64_t{0},
           [&](std::uint64_t, std::uint64_t, const Allocation& block) { f(block.mark.stream); });
     }
+    overwritten_.visit(0, ~std::uint64_t{0},
+                       [&](std::uint64_t, std::uint64_t, const Mark& by) { f(by.stream); });
     for (const auto& [id, mark] : destroyed_) {
       f(StreamId{id});
       f(mark.stream);
@@ -78,8 +86,15 @@ class Lifetime {
   };
   struct Allocation {
     bool live = false;
-    Mark mark;    // the alloc while it is allocated, then the free
-    Range whole;  // the range as it was allocated
+    Mark mark;                     // the alloc while it is allocated, then the free
+    Range whole;                   // the range as it was allocated
+    std::uint32_t graph_pool = 0;  // it was allocated in a capture
+  };
+  // Bytes that a node of a graph uses, and what they were at its capture.
+  struct Captured {
+    Range range;
+    std::uint64_t alloc_op = 0;
+    std::uint32_t graph_pool = 0;  // of the allocation
   };
 
   using Blocks = IntervalMap<Allocation>;
@@ -91,7 +106,17 @@ class Lifetime {
     bool any = false;
   };
 
+  void use(const StreamOp& op);
   void use(const StreamOp& op, Range range);
+  // Graphs (graph_lives.cpp).
+  void capture(const StreamOp& op);
+  void replay(const StreamOp& op);
+  void replay(const StreamOp& op, const Captured& part, bool writes);
+  bool is_own(GraphId graph, const Captured& part) const;
+  void read(const StreamOp& op, Range range);
+  void write(Range range) {
+    if (overwritten_.size() != 0) overwritten_.erase(range.address, range.end());
+  }
   void use_stream(const StreamOp& op);
   void forget_oldest_destroyed();
   Found look(const Blocks& blocks, Range range) const;
@@ -114,6 +139,12 @@ class Lifetime {
   Blocks beneath_;                                     // blocks of the other pools
   std::unordered_map<std::uint32_t, Mark> destroyed_;  // streams, by id
   IntervalMap<char> expected_;
+  struct Node {
+    std::vector<Captured> reads, writes;
+  };
+  std::unordered_map<std::uint64_t, Node> nodes_;             // by graph and number
+  std::unordered_map<std::uint32_t, std::uint32_t> pool_of_;  // by graph; those that allocated
+  IntervalMap<Mark> overwritten_;  // by a replay that took the bytes for another block
 };
 
 }  // namespace ferry::check

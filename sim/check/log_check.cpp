@@ -69,6 +69,7 @@ class Words final : public AccessNames {
  private:
   std::string access(const HazardAccess& access) const {
     std::string what = access.name.empty() ? std::string(name(access.kind)) : access.name;
+    if (what.starts_with("at ")) what = std::string(name(access.kind)) + " " + what;
     return what + " on " + place(access) + " (line " + line(access) + ")";
   }
   // Says why a token may never be released. `earlier` waits for it, and `later`, if any, releases
@@ -131,6 +132,10 @@ class LogCheck {
     happens_before_.number_next(line);
     lifetime_.number_next(line);
     count(op);
+    if (op.captured) {  // it runs at the replays
+      lifetime_(op);
+      return describe_new();
+    }
     // A token that was released may be forgotten. A later wait for it does not block, so liveness
     // sees it as an ordinary host function.
     const StreamOpKind kind = op.kind;

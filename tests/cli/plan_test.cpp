@@ -505,9 +505,9 @@ TEST_F(PlanTest, TheBestRowThatFitsIsWrittenAndNamed) {
   const Result one = ferry("plan -o p.json --policy offload" + blocks);
   EXPECT_TRUE(one.out.ends_with("\nwritten: p.json, the plan of offload\n")) << one.out;
   expect_refused("plan -o p.json --policy offload-all" + blocks,
-                 "--output: offload-all is TRL's scheduler");
+                 "--output: offload-all is another library's scheduler");
   expect_refused("plan -o p.json --policy checkpoint-offload-all" + blocks,
-                 "--output: checkpoint-offload-all is TRL's scheduler");
+                 "--output: checkpoint-offload-all is another library's scheduler");
 }
 
 // A segment that raises when it runs again ends the backward: what that costs says nothing.

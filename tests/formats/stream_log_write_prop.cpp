@@ -124,6 +124,21 @@ void draw_body(Drawn& drawn) {
   }
 }
 
+// Some operations are of a graph.
+void draw_graph(StreamOp& op) {
+  const bool is_node = op.kind == Kind::kKernel || op.kind == Kind::kHostFunc ||
+                       op.kind == Kind::kCopy || op.kind == Kind::kMemset;
+  if ((!is_node && op.kind != Kind::kAlloc) || below(3) == 0) return;
+  op.graph = GraphId{1 + below(3)};
+  if (!is_node) {
+    op.graph_pool = 1 + below(3);
+    return;
+  }
+  op.node = below(4);
+  op.captured = below(2) == 0;
+  if (op.captured) op.host_order = HostOrder::kNone;
+}
+
 std::vector<Drawn> draw_ops() {
   std::vector<Drawn> ops(10 + below(30));
   for (Drawn& drawn : ops) {
@@ -132,6 +147,7 @@ std::vector<Drawn> draw_ops() {
     drawn.op.device = below(2) * below(3);
     drawn.name = *rc::gen::element<std::string>("", "mm", "a \"b\"\\\n", "µs", "\x01");
     draw_body(drawn);
+    draw_graph(drawn.op);
   }
   return ops;
 }
@@ -158,7 +174,7 @@ using Bend = std::function<std::string(std::string)>;
 bool comes_back(const std::vector<Drawn>& ops, const Bend& bend) {
   StreamLogText text;
   StreamLogReader reader("log");
-  SameIds events, tokens;
+  SameIds events, tokens, graphs, pools;
   const auto equal = [](std::span<const Range> a, std::span<const Range> b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   };
@@ -189,6 +205,9 @@ bool comes_back(const std::vector<Drawn>& ops, const Bend& bend) {
                           (number(op.thread) == 0 ? "" : std::to_string(number(op.thread))) &&
                       (!streams || reader.text(read.stream) == std::to_string(number(op.stream))) &&
                       (!event || events.same(number(op.event), number(read.event))) &&
+                      read.node == op.node && read.captured == op.captured &&
+                      graphs.same(number(op.graph), number(read.graph)) &&
+                      pools.same(op.graph_pool, read.graph_pool) &&
                       (!token || tokens.same(number(op.token), number(read.token)));
     if (!same) return false;
     if (op.kind == Kind::kEventDestroy) events.forget(number(op.event));
@@ -231,6 +250,10 @@ TEST(StreamLogWriteProp, BrokenWritersAreFoundOut) {
       {"no legacy streams", replaced("legacy", "blocking")},
       {"a wait as a record", replaced("\"op\":\"wait\"", "\"op\":\"record\"")},
       {"a free as an alloc", replaced("\"op\":\"free\"", "\"op\":\"alloc\"")},
+      {"a graph for all", replaced("\"graph\":3", "\"graph\":2")},
+      {"a pool of graphs for all", replaced("\"graph_pool\":3", "\"graph_pool\":2")},
+      {"a node for all", replaced("\"node\":3", "\"node\":2")},
+      {"a capture as a replay", replaced(",\"captured\":true", "")},
       {"a name without escapes", replaced("\\\"", "\"")},
   };
   for (const auto& [name, bend] : broken) {

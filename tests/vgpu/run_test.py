@@ -193,7 +193,8 @@ class Trace(unittest.TestCase):
 
 class Refused(unittest.TestCase):
     def test_what_is_not_there_fails_by_its_name(self):
-        for code, name in (("torch.cuda.CUDAGraph().capture_begin()", "cudaStreamBeginCapture"),
+        for code, name in (("torch.ones(4, device='cuda').untyped_storage()._share_cuda_()",
+                            "cudaIpcGetMemHandle"),
                            ("torch.cuda.cudart().cudaHostRegister(64, 64, 0)\n"
                             "torch.cuda.check_error(801)", "cudaHostRegister")):
             done = run_code(f"import torch\ntorch.ones(1, device='cuda')\n{code}\n")

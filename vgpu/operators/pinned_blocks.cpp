@@ -6,6 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "vgpu/operators/host_pools.h"
 #include "vgpu/runtime/control.h"
 
 namespace ferry::vgpu {
@@ -17,9 +18,9 @@ struct PinnedBlock {
   at::DeleterFnPtr free = nullptr;
 };
 
-class ToldHostAllocator final : public at::HostAllocator {
+class ToldHostAllocator final : public HostAllocatorWithPools<at::HostAllocator> {
  public:
-  explicit ToldHostAllocator(at::HostAllocator& own) : own_(own) {}
+  explicit ToldHostAllocator(at::HostAllocator& own) : HostAllocatorWithPools(own), own_(own) {}
 
   // The deleter of a DataPtr gets no allocator, so the allocator must be found here.
   static ToldHostAllocator*& instead() {

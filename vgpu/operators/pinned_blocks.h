@@ -2,8 +2,7 @@
 // trace, so a wrapper takes its place. The wrapper reports which block is given out and which is
 // taken back (control.h, note_pinned_block), and leaves everything else to the allocator.
 //
-// It wraps at::HostAllocator of ATen/core/CachingHostAllocator.h. It rejects pools for CUDA graphs,
-// because graphs are not supported.
+// It wraps at::HostAllocator of ATen/core/CachingHostAllocator.h.
 #pragma once
 
 namespace ferry::vgpu {

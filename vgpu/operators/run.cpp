@@ -64,12 +64,13 @@ struct Body {
   const Operator* op;
   Values arguments;
   std::vector<at::Tensor> into;  // a target for each new tensor of the results
-  at::Generator generator;
+  Drawn drawn;
 
   void operator()() const {
     const InKernel in_kernel;
+    if (drawn.seed) drawn.seed();
     try {
-      fill(call(*op, arguments, c10::DispatchKey::CPU, generator));
+      fill(call(*op, arguments, c10::DispatchKey::CPU, drawn.generator));
     } catch (const c10::Error& error) {
       throw std::runtime_error(op->name + ": " + error.what_without_backtrace());
     }
@@ -118,7 +119,7 @@ class ComputedCall {
         stream_(c10::cuda::getCurrentCUDAStream(device_.index())) {}
 
   Values run() {
-    if (op_.draws) generator_ = draw(given_generator(), device_.index());
+    if (op_.draws) drawn_ = draw(given_generator(), device_.index());
     const std::shared_ptr<const Shapes> shapes = find_shapes(op_, arguments_);
     bool resizes = false;
     for (const bool out : op_.outs) resizes = resizes || out;
@@ -167,7 +168,7 @@ class ComputedCall {
         return views_.of(tensor);
       }));
     }
-    return {&op_, on_device(op_, std::move(host), c10::kCPU), {}, generator_};
+    return {&op_, on_device(op_, std::move(host), c10::kCPU), {}, drawn_};
   }
 
   // Allocates the results in the order in which CUDA's code allocates them.
@@ -215,7 +216,7 @@ class ComputedCall {
       body.arguments[i] = map_tensors(
           body.arguments[i], [](const at::Tensor& out) { return at::empty({0}, out.options()); });
     }
-    const Values made = call(op_, body.arguments, c10::DispatchKey::CPU, generator_);
+    const Values made = call(op_, body.arguments, c10::DispatchKey::CPU, drawn_.generator);
     if (!made.empty()) resize_outs(body.arguments);
     Values results;
     for (std::size_t i = 0; i < op_.returned_as.size(); ++i) {
@@ -251,7 +252,7 @@ class ComputedCall {
   const c10::Device device_;
   const OnDevice guard_;
   const c10::cuda::CUDAStream stream_;
-  at::Generator generator_;
+  Drawn drawn_;
   HostViews views_;
   std::vector<Range> reads_;
   std::vector<Range> writes_;

@@ -46,12 +46,6 @@ def library_for_torch():
     return torch, ctypes.CDLL(str(here / f"torch-{minor}" / "libferry_vgpu_python.so"))
 
 
-def no_capture(*_, **__):
-    # The error comes before PyTorch's allocator joins the capture, in which it would stay.
-    raise RuntimeError("CUDA error: operation not supported: the virtual GPU has no CUDA graphs "
-                       "(cudaStreamBeginCapture)")
-
-
 def no_nvml(*_, **__):
     raise RuntimeError("the virtual GPU has no NVML: its load, its temperature, its power and its "
                        "clocks are not simulated")
@@ -70,8 +64,6 @@ def start(settings):
     error = library.ferry_vgpu_start(json.dumps(settings).encode())
     if error:
         refuse(error.decode())
-    # The context manager fails as well, before it changes the current stream.
-    torch.cuda.CUDAGraph.capture_begin = torch.cuda.graph.__enter__ = no_capture
     torch.cuda._get_pynvml_handler = torch.cuda.memory.list_gpu_processes = no_nvml
     torch.cuda.list_gpu_processes = no_nvml
     # cuDNN computes no recurrent networks here, so their weights stay separate tensors.

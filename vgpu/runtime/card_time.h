@@ -26,6 +26,13 @@ class CardTime {
   void issue(StreamId stream, int device, const Cost& cost, const char* name) {
     if (clock_ != nullptr) clock_->issue(stream, device, cost, name);
   }
+  // All work issued between the two costs the host one launch.
+  void begin_graph(StreamId stream, int device) {
+    if (clock_ != nullptr) clock_->begin_graph(stream, device);
+  }
+  void end_graph() {
+    if (clock_ != nullptr) clock_->end_graph();
+  }
   void allocated(int device, std::int64_t change) {
     if (clock_ != nullptr) clock_->allocated(device, change);
   }

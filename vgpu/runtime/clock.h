@@ -46,6 +46,9 @@ class Clock {
   virtual ~Clock() = default;
   // `name` is the label of the work in a trace.
   virtual void issue(StreamId stream, int device, const Cost& cost, const char* name) = 0;
+  // A graph is launched: all work issued between the two costs the host one launch.
+  virtual void begin_graph(StreamId stream, int device) = 0;
+  virtual void end_graph() = 0;
   // The program's allocator gave out `change` bytes of the device or, if negative, took them back.
   virtual void allocated(int device, std::int64_t change) = 0;
   virtual Mark record(StreamId stream, int device) = 0;

@@ -111,7 +111,8 @@ void with_clock(const std::function<void()>& call) {
 
 void set_step(Step step) { thread().step = step; }
 
-void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cudaStream_t stream) {
+void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cudaStream_t stream,
+                std::uint32_t pool) {
   const Locked runtime;
   const bool given_out = is == BlockIs::kGivenOut;
   StreamOp op;
@@ -119,6 +120,11 @@ void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cu
   op.stream = runtime->streams().use(stream, device).id;
   op.range = runtime->device_memory().range(block, bytes);
   if (is == BlockIs::kReturned) return runtime->log().begin_free(op, "libc10_cuda");
+  const Graph* const captured = runtime->graphs().of(runtime->streams().use(stream, device));
+  if (given_out && captured != nullptr) {
+    op.graph = captured->id;
+    op.graph_pool = pool;
+  }
   given_out ? runtime->log().tell(op) : runtime->log().tell_free(op);
   const auto change = static_cast<std::int64_t>(bytes);
   runtime->time().allocated(device, given_out ? change : -change);
@@ -198,7 +204,8 @@ void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
   op.name = name;
   op.reads = reads;
   op.writes = writes;
-  runtime->log().tell(op);
+  const std::vector<Range> all_reads = reads;
+  op.reads = all_reads;
   if (overwrites) {
     std::erase_if(reads, [&](Range range) {
       return std::find(writes.begin(), writes.end(), range) != writes.end();
@@ -207,7 +214,7 @@ void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
   const bool computes = runtime->values().computes(reads, writes);
   runtime->values().note_written(writes, computes);
   if (!computes) body = [] {};
-  runtime->queues().enqueue(on, {.body = std::move(body), .cost = cost, .name = name});
+  runtime->issue(on, op, {.body = std::move(body), .cost = cost, .name = name});
 }
 
 void set_devices(int count) {

@@ -110,7 +110,8 @@ void set_step(Step step);
 // traces them reports it here. A returned block that other streams still use is free once they are
 // done with it; the allocator then records events on them (vgpu/runtime/pending_free.h).
 enum class BlockIs : std::uint8_t { kGivenOut, kReturned, kFree };
-void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cudaStream_t stream);
+void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cudaStream_t stream,
+                std::uint32_t pool = 0);
 // Runs `record` and remembers the places in the code that record events during it. Events from
 // these places always belong to the program, never to an allocator's block.
 void learn_recorder(const std::function<void()>& record);

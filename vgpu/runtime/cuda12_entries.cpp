@@ -74,12 +74,10 @@ cudaError_t cudaGetDeviceProperties_v2(Properties12* properties, int device) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t, cudaStreamCaptureStatus* status,
-                                        unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
-                                        std::size_t*) {
-  VGPU_ENTER();
-  *status = cudaStreamCaptureStatusNone;
-  return cudaSuccess;
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                        unsigned long long* id, cudaGraph_t* graph,
+                                        const cudaGraphNode_t** nodes, std::size_t* count) {
+  return cudaStreamGetCaptureInfo(stream, status, id, graph, nodes, nullptr, count);
 }
 
 cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long flags,

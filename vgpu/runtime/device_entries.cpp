@@ -1,9 +1,8 @@
-// The entry points of CUDA's runtime for devices, errors and versions, and the error texts of
-// unsupported calls.
+// The entry points of CUDA's runtime for devices and versions, and the errors of unsupported calls.
 //
 // All devices are alike, as settings.h describes them. A device attribute without a known value is
 // rejected with an error that has its number, because an invented value would mislead a program.
-// The last error and the current device belong to the calling thread (thread.h).
+// The current device belongs to the calling thread (thread.h).
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -162,68 +161,6 @@ cudaError_t cudaDriverGetVersion(int* version) {
 cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = kVersion;
   return cudaSuccess;
-}
-
-cudaError_t cudaGetLastError() { return std::exchange(thread().last_error, cudaSuccess); }
-cudaError_t cudaPeekAtLastError() { return thread().last_error; }
-const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorCudartUnloading:
-      return "cudaErrorCudartUnloading";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorInvalidResourceHandle:
-      return "cudaErrorInvalidResourceHandle";
-    case cudaErrorNotReady:
-      return "cudaErrorNotReady";
-    case cudaErrorIllegalAddress:
-      return "cudaErrorIllegalAddress";
-    case cudaErrorLaunchFailure:
-      return "cudaErrorLaunchFailure";
-    case cudaErrorNotSupported:
-      return "cudaErrorNotSupported";
-    case cudaErrorNoDevice:
-      return "cudaErrorNoDevice";
-    case cudaErrorAssert:
-      return "cudaErrorAssert";
-    default:
-      return "cudaErrorUnknown";
-  }
-}
-const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorIllegalAddress:
-      return "an illegal memory access was encountered";
-    case cudaErrorNotSupported:
-      if (!thread().refused.empty()) return thread().refused.c_str();
-      return "operation not supported";
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorInvalidDevice:
-      return "invalid device ordinal";
-    case cudaErrorInvalidResourceHandle:
-      return "invalid resource handle";
-    case cudaErrorNotReady:
-      return "device not ready";
-    case cudaErrorNoDevice:
-      return "no CUDA-capable device is detected";
-    case cudaErrorLaunchFailure:
-      return "unspecified launch failure";
-    case cudaErrorAssert:
-      return "device-side assert triggered";
-    default:
-      return cudaGetErrorName(error);
-  }
 }
 
 }  // extern "C"

@@ -3,7 +3,7 @@
 namespace ferry::vgpu {
 
 Event* Events::create(int device, bool timed) {
-  auto* const event = new Event{take_id(), device, timed, nullptr};
+  auto* const event = new Event{.id = take_id(), .device = device, .timed = timed};
   living_.insert(event);
   return event;
 }

@@ -24,8 +24,11 @@ struct Event {
   EventId id{};
   int device = 0;
   bool timed = true;
-  SnapshotRef latest;       // null if it was never recorded
-  bool of_a_block = false;  // LibTorch's allocator recorded it for a returned block
+  SnapshotRef latest = nullptr;  // null if it was never recorded
+  bool of_a_block = false;       // LibTorch's allocator recorded it for a returned block
+  // If the latest record is part of a graph: which one, and the number of the record there.
+  GraphId graph{};
+  std::size_t captured = 0;
 };
 
 class Events {

@@ -10,6 +10,7 @@ void FreedMemory::add(void* address, std::size_t bytes, bool stays) {
 }
 
 void FreedMemory::unmap() {
+  if (keepers_ > 0) return;
   constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   for (const auto& [address, bytes, stays] : freed_) {
     if (stays) {

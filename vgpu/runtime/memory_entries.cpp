@@ -92,7 +92,7 @@ std::function<void()> clearing(void* to, const Bytes& target) {
   return [=] { std::memset(to, 0, bytes); };
 }
 
-void tell_copy(Runtime& runtime, const Stream& stream, const Bytes& to, const Bytes& from) {
+StreamOp op_of_copy(const Stream& stream, const Bytes& to, const Bytes& from) {
   StreamOp op;
   op.kind = StreamOpKind::kCopy;
   op.copy = way_of(to, from);
@@ -102,7 +102,7 @@ void tell_copy(Runtime& runtime, const Stream& stream, const Bytes& to, const By
   if (thread().waits_for_copies && !within) op.host_order = HostOrder::kDone;
   op.reads = {&from.logged, 1};
   op.writes = {&to.logged, 1};
-  runtime.log().tell(op);
+  return op;
 }
 
 cudaError_t copy(Runtime& runtime, void* to, const void* from, std::size_t bytes,
@@ -111,8 +111,9 @@ cudaError_t copy(Runtime& runtime, void* to, const void* from, std::size_t bytes
   const Bytes target = bytes_at(runtime, to, bytes);
   const Bytes source = bytes_at(runtime, from, bytes);
   if (!fits(kind, target.place, source.place)) return fail_with(cudaErrorInvalidValue);
-  tell_copy(runtime, stream, target, source);
-  const bool is_staged = runtime.schedule().stages_pageable();
+  // A node of a graph reads its source at each replay.
+  const bool is_staged =
+      runtime.schedule().stages_pageable() && runtime.graphs().of(stream) == nullptr;
   const bool reads_now = is_staged && source.place == Residence::kPageable;
   if (reads_now) runtime.host().await(stream);
   const bool moves = runtime.values().computes(as_known(source), as_known(target));
@@ -127,7 +128,8 @@ cudaError_t copy(Runtime& runtime, void* to, const void* from, std::size_t bytes
   };
   if (!moves) body = clearing(to, target);
   const CopyCost cost = cost_of(target, source, stream);
-  runtime.queues().enqueue(stream, {.body = std::move(body), .cost = cost, .name = "copy"});
+  runtime.issue(stream, op_of_copy(stream, target, source),
+                {.body = std::move(body), .cost = cost, .name = "copy"});
   if (is_staged && target.place == Residence::kPageable) runtime.host().await(stream);
   return cudaSuccess;
 }
@@ -141,13 +143,12 @@ cudaError_t set(Runtime& runtime, void* address, int value, std::size_t bytes, S
   op.stream = stream.id;
   op.name = "set";
   op.writes = {&target.logged, 1};
-  runtime.log().tell(op);
   const bool computes = runtime.values().computes({}, as_known(target));
   runtime.values().note_written(as_known(target), computes);
   std::function<void()> body = [=] { std::memset(address, value, bytes); };
   if (!computes) body = [] {};
   const KernelCost cost{.bytes = static_cast<std::int64_t>(bytes)};
-  runtime.queues().enqueue(stream, {.body = std::move(body), .cost = cost, .name = "set"});
+  runtime.issue(stream, op, {.body = std::move(body), .cost = cost, .name = "set"});
   return cudaSuccess;
 }
 

@@ -1,6 +1,7 @@
 #include "vgpu/runtime/runtime.h"
 
 #include <cstdlib>
+#include <utility>
 
 namespace ferry::vgpu {
 
@@ -37,6 +38,21 @@ void Runtime::note_refusal(const std::string& name) {
   } else if (kept->empty()) {
     *kept = name;
   }
+}
+
+void Runtime::issue(Stream& stream, StreamOp op, Work work) {
+  const bool captured = graphs_.of(stream) != nullptr;
+  if (!captured) {
+    log_.tell(op);
+    return queues_.enqueue(stream, std::move(work));
+  }
+  log_.tell(*graphs_.add(stream, &op, std::move(work), thread().place));
+}
+
+cudaError_t Runtime::refuse_in_capture(const Stream& stream) {
+  if (graphs_.of(stream) == nullptr) return cudaSuccess;
+  graphs_.spoil(stream);
+  return fail_with(cudaErrorStreamCaptureUnsupported);
 }
 
 void Runtime::run_everything() {

@@ -6,7 +6,7 @@
 //   log.h              reports operations to a listener
 //   card_time.h        the clock, if there is one
 //   known_values.h     which kernels compute
-//   streams.h          the streams; events.h has the events
+//   streams.h          the streams; events.h has the events, graphs.h the captures
 //   schedule.h         when queued work runs
 //   queues.h           gives work to streams
 //   host.h             the host's waits and queries
@@ -35,6 +35,7 @@
 #include "vgpu/runtime/events.h"
 #include "vgpu/runtime/faults.h"
 #include "vgpu/runtime/freed_memory.h"
+#include "vgpu/runtime/graphs.h"
 #include "vgpu/runtime/host.h"
 #include "vgpu/runtime/known_values.h"
 #include "vgpu/runtime/log.h"
@@ -66,6 +67,11 @@ class Runtime {
   // Rejects an unsupported call: it fails with cudaErrorNotSupported, and the error text is `why`.
   cudaError_t refuse(const std::string& name, std::string why);
   void note_refusal(const std::string& name);
+  // Gives a stream work, and the log its operation. If the stream captures, the two become a node
+  // of its graph, and do not run.
+  void issue(Stream& stream, StreamOp op, Work work);
+  // For a call that no capture allows. Returns its error if the stream captures.
+  cudaError_t refuse_in_capture(const Stream& stream);
   // Drains all queues and unmaps freed memory.
   void run_everything();
 
@@ -79,6 +85,7 @@ class Runtime {
   KnownValues& values() { return values_; }
   Streams& streams() { return streams_; }
   Events& events() { return events_; }
+  Graphs& graphs() { return graphs_; }
   Schedule& schedule() { return schedule_; }
   Queues& queues() { return queues_; }
   Host& host() { return host_; }
@@ -99,6 +106,7 @@ class Runtime {
   KnownValues values_;
   Streams streams_;
   Events events_;
+  Graphs graphs_;
   Schedule schedule_{streams_, faults_};
   Queues queues_{streams_, schedule_, events_, log_, time_};
   Host host_{streams_, schedule_, log_, time_};

@@ -4,7 +4,10 @@
 // Each record, wait and synchronisation has its own line in the log. A successful query is logged
 // as a synchronisation, because the host has learned as much. An event that one of LibTorch's
 // allocators records for a returned block is logged as a use of the block, and not as an event
-// (pending_free.h). Stream capture is not modelled: no stream ever captures.
+// (pending_free.h). In a capture, records, waits and host functions become nodes of its graph
+// (graphs.h), and calls that would wait for its work fail.
+#include <utility>
+
 #include "vgpu/runtime/runtime.h"
 
 namespace ferry::vgpu {
@@ -27,6 +30,11 @@ cudaError_t record(Runtime& runtime, cudaEvent_t event, cudaStream_t stream, con
   if (recorded == nullptr) return fail_with(cudaErrorInvalidResourceHandle);
   Stream& on = runtime.streams().use(stream);
   if (on.device != recorded->device) return fail_with(cudaErrorInvalidResourceHandle);
+  if (runtime.graphs().of(on) != nullptr) {
+    runtime.graphs().record(on, *recorded);
+    return cudaSuccess;
+  }
+  recorded->graph = {};
   Log& log = runtime.log();
   if (thread().learns) log.learn_recorder(caller);
   recorded->of_a_block = log.records_for_block(caller);
@@ -78,6 +86,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   VGPU_ENTER();
   Stream& queried = runtime.streams().use(stream);
+  if (const auto error = runtime.refuse_in_capture(queried); error != cudaSuccess) return error;
   if (runtime.host().ask(queried) == Host::Answer::kNotReady) return fail_with(cudaErrorNotReady);
   runtime.log().tell_sync(queried.id);
   return cudaSuccess;
@@ -85,6 +94,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   VGPU_ENTER();
   Stream& waited = runtime.streams().use(stream);
+  if (const auto error = runtime.refuse_in_capture(waited); error != cudaSuccess) return error;
   runtime.host().await(waited);
   runtime.log().tell_sync(waited.id);
   runtime.pools().release_unused(waited.device);
@@ -95,25 +105,23 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   Event* const awaited = runtime.events().find(event);
   if (awaited == nullptr) return fail_with(cudaErrorInvalidResourceHandle);
   Stream& waits = runtime.streams().use(stream);
+  if (runtime.graphs().of(waits) != nullptr || runtime.graphs().is_captured(*awaited)) {
+    const cudaError_t error = runtime.graphs().wait(waits, *awaited);
+    return error == cudaSuccess ? error : fail_with(error);
+  }
   tell_event(runtime, StreamOpKind::kWait, *awaited, waits.id);
   if (awaited->latest) runtime.queues().wait(waits, awaited->latest);
   return cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   VGPU_ENTER();
-  runtime.queues().enqueue(runtime.streams().use(stream), {.body = [=] { function(data); }});
-  return cudaSuccess;
-}
-cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  VGPU_ENTER();
-  *status = cudaStreamCaptureStatusNone;
-  return cudaSuccess;
-}
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* status,
-                                     unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
-                                     const cudaGraphEdgeData**, std::size_t*) {
-  VGPU_ENTER();
-  *status = cudaStreamCaptureStatusNone;
+  Stream& on = runtime.streams().use(stream);
+  Work work{.body = [=] { function(data); }};
+  if (runtime.graphs().of(on) != nullptr) {
+    runtime.graphs().add(on, nullptr, std::move(work), thread().place);
+  } else {
+    runtime.queues().enqueue(on, std::move(work));
+  }
   return cudaSuccess;
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
@@ -153,6 +161,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   VGPU_ENTER();
   Event* const queried = runtime.events().find(event);
   if (queried == nullptr) return fail_with(cudaErrorInvalidResourceHandle);
+  if (runtime.graphs().is_captured(*queried)) return fail_with(cudaErrorCapturedEvent);
   if (queried->latest && runtime.host().ask(queried->latest) == Host::Answer::kNotReady) {
     return fail_with(cudaErrorNotReady);
   }
@@ -163,6 +172,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   VGPU_ENTER();
   Event* const awaited = runtime.events().find(event);
   if (awaited == nullptr) return fail_with(cudaErrorInvalidResourceHandle);
+  if (runtime.graphs().is_captured(*awaited)) return fail_with(cudaErrorCapturedEvent);
   if (awaited->latest) runtime.host().await(awaited->latest);
   tell_event(runtime, StreamOpKind::kEventSync, *awaited);
   runtime.pools().release_unused(awaited->device);

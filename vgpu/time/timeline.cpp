@@ -119,7 +119,15 @@ sim::KernelTime Timeline::time_of(const KernelCost& cost) const {
   return {kernel_ns(op, cost.computes_in, hardware_), moving_ns(op, hardware_)};
 }
 
+void Timeline::begin_graph(StreamId stream, int device) {
+  launched(on(stream, device), device);
+  in_graph_ = true;
+}
+
+void Timeline::end_graph() { in_graph_ = false; }
+
 void Timeline::launched(StreamId own, int device) {
+  if (in_graph_) return;
   host_ns_ = issue_time() + hardware_.launch_ns;
   ask_ns_ = 0;
   Device& on = this->device(device);

@@ -50,6 +50,8 @@ class Timeline final : public Clock {
   Timeline& operator=(const Timeline&) = delete;
 
   void issue(StreamId stream, int device, const Cost& cost, const char* name) override;
+  void begin_graph(StreamId stream, int device) override;
+  void end_graph() override;
   void allocated(int device, std::int64_t change) override;
   Mark record(StreamId stream, int device) override;
   void release(Mark mark) override;
@@ -112,6 +114,7 @@ class Timeline final : public Clock {
   std::deque<Device> devices_;
   std::map<StreamId, StreamId> streams_;  // the runtime's stream to the engine's
   sim::Time host_ns_ = 0;
+  bool in_graph_ = false;  // what is issued costs the host no launch
   sim::Time ask_ns_ = 0;
 };
 

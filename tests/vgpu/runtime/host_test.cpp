@@ -12,6 +12,8 @@ namespace {
 class Asked final : public Clock {
  public:
   void issue(StreamId, int, const Cost&, const char*) override {}
+  void begin_graph(StreamId, int) override {}
+  void end_graph() override {}
   void allocated(int, std::int64_t) override {}
   Mark record(StreamId, int) override { return Mark{++marks}; }
   void release(Mark) override { --marks; }

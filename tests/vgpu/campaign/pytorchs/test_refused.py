@@ -4,18 +4,6 @@ import pytest
 import torch
 
 
-# PyTorch: test_graph_capture_simple
-def test_graphs_are_refused_before_capture_begins():
-    graph = torch.cuda.CUDAGraph()
-    with pytest.raises(RuntimeError, match="no CUDA graphs"):
-        with torch.cuda.graph(graph):
-            torch.ones(1, device="cuda")
-    with pytest.raises(RuntimeError, match="no CUDA graphs"):
-        graph.capture_begin()
-    assert torch.cuda.current_stream() == torch.cuda.default_stream()
-    assert torch.ones(4, device="cuda").sum().item() == 4
-
-
 # PyTorch: test_cudart_register
 def test_registering_memory_of_the_hosts_fails_by_its_code():
     tensor = torch.zeros(20)
