@@ -20,6 +20,7 @@
 #include "cli/console/progress.h"
 #include "cli/console/stop.h"
 #include "cli/pareto_plan.h"
+#include "cli/peak_owners.h"
 #include "cli/pipeline_plan.h"
 #include "cli/policies.h"
 #include "cli/rows.h"
@@ -62,6 +63,7 @@ int print_plan(const PolicyArguments& arguments) {
   request.plan.expandable_too = !arguments.no_expandable;
   require_folder_of(arguments.output);
   refuse_what_is_no_plan(arguments, request);
+  const PeakRecorders peaks(request);
   ProgressLine progress;
   request.plan.progress = [&](std::string_view policy, std::size_t done, std::size_t all) {
     progress.show(done, all, policy);

@@ -14,6 +14,7 @@
 #include "cli/console/stop.h"
 #include "cli/moves_text.h"
 #include "cli/next_step.h"
+#include "cli/peak_owners.h"
 #include "formats/printable.h"
 #include "plan/words.h"
 #include "scenarios/units.h"
@@ -144,7 +145,7 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
                         told(overlap ? decimal(*overlap) : "-"), verdict(row),
                         request.plan.check ? std::to_string(run.hazards.size()) : "-");
   }
-  text += "\n" + kinds_table(result) + "\n";
+  text += "\n" + kinds_table(result) + "\n" + peak_owners_text(request, result);
   for (const plan::PolicyRow& row : result.rows) {
     const CheckpointStatistics& segments = row.simulation.checkpoints;
     if (segments.segments != 0) {
@@ -174,6 +175,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
                                  {"rows", nlohmann::ordered_json::array()}};
   add_certificate(json, result);
   if (request.answers) json["answer"] = answer(request, result);
+  json["peak_owners"] = peak_owners_json(request, result);
   for (const plan::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;
     const auto overlap = run.overlap_permille();

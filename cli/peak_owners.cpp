@@ -1,0 +1,132 @@
+#include "cli/peak_owners.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cli/page/places.h"
+#include "formats/printable.h"
+#include "scenarios/units.h"
+#include "sim/peak/bar_table.h"
+
+namespace ferry::cli {
+namespace {
+
+constexpr std::size_t kLines = 12;
+
+struct ModuleOwner {
+  std::string modules;  // "transformer.h.*.mlp"
+  sim::MemoryKind kind{};
+  std::int64_t bytes = 0;
+  std::set<std::string> names;  // of these modules
+};
+
+// Returns the name with a star in place of each number between dots.
+std::string without_numbers(const std::string& name) {
+  std::string text;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    const bool number = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
+    text += (begin == 0 ? "" : ".") + (number ? std::string("*") : part);
+    begin = end + 1;
+  }
+  return text;
+}
+
+// Returns the owners, largest first; none if the program has no modules.
+std::vector<ModuleOwner> owners_of(const Program& program, const sim::RunRecord& record) {
+  const Places places(program);
+  std::map<std::pair<std::string, sim::MemoryKind>, ModuleOwner> owners;
+  bool any_module = false;
+  for (const sim::RecordedPeak::Part& part : sim::peak_of(record).parts) {
+    const bool workspace = part.kind == sim::MemoryKind::kWorkspace;
+    const std::string name = workspace ? "(libraries)" : places.module_of(part.place);
+    any_module = any_module || !name.starts_with('(');
+    const std::string modules = without_numbers(name);
+    ModuleOwner& owner = owners[{modules, part.kind}];
+    owner.modules = modules;
+    owner.kind = part.kind;
+    owner.bytes += part.bytes;
+    owner.names.insert(name);
+  }
+  std::vector<ModuleOwner> sorted;
+  if (!any_module) return sorted;
+  for (auto& [key, owner] : owners) sorted.push_back(std::move(owner));
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const ModuleOwner& a, const ModuleOwner& b) { return a.bytes > b.bytes; });
+  return sorted;
+}
+
+struct PeakOwners {
+  const plan::PolicyRow* row = nullptr;
+  std::vector<ModuleOwner> owners;
+};
+
+PeakOwners peak_owners(const PolicyRequest& request, const plan::PlanResult& result) {
+  PeakOwners found;
+  const plan::PolicyRow* row = result.stopped ? nullptr : plan::best_row(result);
+  if (!row || !request.peaks) return found;
+  if (const sim::RunRecord* record = request.peaks->record_of(result, *row)) {
+    found = {row, owners_of(request.program, *record)};
+  }
+  return found;
+}
+
+}  // namespace
+
+PeakRecorders::PeakRecorders(PolicyRequest& request) {
+  request.peaks = this;
+  request.plan.recorder = [this](Policy) { return &recorders_.emplace_back(); };
+}
+
+const sim::RunRecord* PeakRecorders::record_of(const plan::PlanResult& result,
+                                               const plan::PolicyRow& row) const {
+  const auto index = static_cast<std::size_t>(&row - result.rows.data());
+  const bool recorded = recorders_.size() == result.rows.size() && index < recorders_.size();
+  return recorded && row.simulation.errors.empty() ? &recorders_[index].record() : nullptr;
+}
+
+std::string peak_owners_text(const PolicyRequest& request, const plan::PlanResult& result) {
+  const auto [row, owners] = peak_owners(request, result);
+  if (owners.empty()) return "";
+  const std::int64_t whole = row->simulation.peak_kinds.sum();
+  peak::BarTable table{.titles = {"use"},
+                       .text_title = "module",
+                       .parts_title = "modules",
+                       .whole_bytes = whole,
+                       .lines_most = kLines};
+  std::vector<peak::BarLine> lines;
+  for (const ModuleOwner& owner : owners) {
+    const auto kind = sim::kMemoryKindNames[static_cast<std::size_t>(owner.kind)];
+    lines.push_back(
+        {owner.bytes, owner.names.size(), {std::string(kind)}, printable(owner.modules)});
+  }
+  return fmt::format("{} at its peak of {}, by module:\n{}\n", row->policy, format_bytes(whole),
+                     to_text(table, std::move(lines)));
+}
+
+nlohmann::ordered_json peak_owners_json(const PolicyRequest& request,
+                                        const plan::PlanResult& result) {
+  using Json = nlohmann::ordered_json;
+  const auto [row, owners] = peak_owners(request, result);
+  if (owners.empty()) return nullptr;
+  Json json = {{"policy", row->policy}, {"owners", Json::array()}};
+  for (const ModuleOwner& owner : owners) {
+    const auto kind = sim::kMemoryKindNames[static_cast<std::size_t>(owner.kind)];
+    json["owners"].push_back({{"modules", owner.modules},
+                              {"count", owner.names.size()},
+                              {"kind", kind},
+                              {"bytes", owner.bytes}});
+  }
+  return json;
+}
+
+}  // namespace ferry::cli

@@ -1,0 +1,40 @@
+// The table of `ferry plan` and `ferry simulate` that says which modules of the model own the peak of
+// one row's memory, by the use of the memory.
+//
+// A run is recorded while it is simulated (sim/gpu/run_recorder.h), so the recorders are attached
+// to the request before. Memory belongs to the innermost module around the operator that made it.
+// Modules whose names differ only in numbers, such as the layers of a transformer, are one line.
+#pragma once
+
+#include <deque>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cli/policies.h"
+#include "plan/planner.h"
+#include "sim/gpu/run_recorder.h"
+
+namespace ferry::cli {
+
+// Records the final run of each row of a request.
+class PeakRecorders {
+ public:
+  // The request must not be used after this object is gone.
+  explicit PeakRecorders(PolicyRequest& request);
+  PeakRecorders(const PeakRecorders&) = delete;
+  PeakRecorders& operator=(const PeakRecorders&) = delete;
+
+  // Returns the record of a row of the result; null if the row did not run to its end.
+  const sim::RunRecord* record_of(const plan::PlanResult& result, const plan::PolicyRow& row) const;
+
+ private:
+  std::deque<sim::RunRecorder> recorders_;  // one for each row, in the same order
+};
+
+// Both describe the row that plan::best_row names. Return "" and null if there is no such row, or
+// if the program has no modules.
+std::string peak_owners_text(const PolicyRequest& request, const plan::PlanResult& result);
+nlohmann::ordered_json peak_owners_json(const PolicyRequest& request,
+                                        const plan::PlanResult& result);
+
+}  // namespace ferry::cli
