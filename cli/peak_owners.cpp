@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "cli/page/places.h"
@@ -28,6 +30,34 @@ struct ModuleOwner {
   std::set<std::string> names;  // of these modules
 };
 
+// Finds who owns memory by the line of the program's file that made it: a module or, for lines
+// outside all modules, an operator. Nodes of several modules share one backward, so a line of
+// backward has no module either.
+class Owners {
+ public:
+  explicit Owners(const Program& program) : places_(program) {
+    for (const Code& code : program.codes) {
+      const char* const where = code.kind == CodeKind::kBody ? "backward" : "no module";
+      for (const Statement& statement : code.statements) {
+        const Op* op = std::get_if<Op>(&statement.action);
+        if (op) operators_.emplace(statement.line, fmt::format("({}: {})", where, op->name));
+      }
+    }
+  }
+
+  std::string of(const sim::RecordedPeak::Part& part) const {
+    if (part.kind == sim::MemoryKind::kWorkspace) return "(libraries)";
+    const std::string& module = places_.module_of(part.place);
+    if (part.place == 0 || !module.starts_with('(')) return module;
+    const auto found = operators_.find(part.place);
+    return found == operators_.end() ? module : found->second;
+  }
+
+ private:
+  Places places_;
+  std::map<std::uint32_t, std::string> operators_;  // by line
+};
+
 // Returns the name with a star in place of each number between dots.
 std::string without_numbers(const std::string& name) {
   std::string text;
@@ -43,14 +73,13 @@ std::string without_numbers(const std::string& name) {
 
 // Returns the owners, largest first; none if the program has no modules.
 std::vector<ModuleOwner> owners_of(const Program& program, const sim::RunRecord& record) {
-  const Places places(program);
+  const Owners names(program);
   std::map<std::pair<std::string, sim::MemoryKind>, ModuleOwner> owners;
   bool any_module = false;
   for (const sim::RecordedPeak::Part& part : sim::peak_of(record).parts) {
-    const bool workspace = part.kind == sim::MemoryKind::kWorkspace;
-    const std::string name = workspace ? "(libraries)" : places.module_of(part.place);
+    const std::string name = names.of(part);
     any_module = any_module || !name.starts_with('(');
-    const std::string modules = without_numbers(name);
+    const std::string modules = name.starts_with('(') ? name : without_numbers(name);
     ModuleOwner& owner = owners[{modules, part.kind}];
     owner.modules = modules;
     owner.kind = part.kind;

@@ -1,8 +1,9 @@
-// The table of `ferry plan` and `ferry simulate` that says which modules of the model own the peak of
-// one row's memory, by the use of the memory.
+// The table of `ferry plan` and `ferry simulate` that says which modules of the model own the peak
+// of one row's memory, and for what.
 //
 // A run is recorded while it is simulated (sim/gpu/run_recorder.h), so the recorders are attached
-// to the request before. Memory belongs to the innermost module around the operator that made it.
+// to the request before. Memory belongs to the innermost module around the operator that made it,
+// or to the operator if there is no module (a loss, or backward, which modules share).
 // Modules whose names differ only in numbers, such as the layers of a transformer, are one line.
 #pragma once
 

@@ -96,7 +96,9 @@ std::string place_words(const SnapshotOwner& owner) {
 }
 
 std::string where_words(const SnapshotOwner& owner) {
-  return (owner.failed ? "the request that failed: " : "") + place_words(owner);
+  if (!owner.failed) return place_words(owner);
+  const bool known = owner.words.when != When::kNoFrames;
+  return "the request that failed" + (known ? ": " + place_words(owner) : "");
 }
 
 std::string head(const ExplainedSnapshot& explained) {

@@ -1,6 +1,7 @@
 #include "vgpu/run/verdict.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <sstream>
 
@@ -21,7 +22,9 @@ check::LogReport judge(const std::filesystem::path& log, const std::string& name
 
 void print(const peak::LogPeak& peak) {
   constexpr std::size_t kOwners = 6;  // with the two lines above them
-  if (peak.owners.empty()) return;
+  // Nobody runs out of memory below this, and most scripts that look for races stay there.
+  constexpr std::int64_t kWorthALook = 16 << 20;
+  if (peak.owners.empty() || peak.bytes < kWorthALook) return;
   const std::string where =
       peak.devices > 1 ? " on cuda:" + std::to_string(peak.device) + ", the fullest" : "";
   std::fprintf(stderr, "ferry run: the peak of %s%s, by who made it:\n",

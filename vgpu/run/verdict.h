@@ -16,7 +16,7 @@ namespace ferry::vgpu {
 check::LogReport judge(const std::filesystem::path& log, const std::string& name,
                        StreamOpConsumer& also);
 
-// Prints who made the peak of memory, in at most eight lines. Nothing if the log has no memory.
+// Prints who made the peak of memory, in at most eight lines; nothing for a peak below 16 MiB.
 void print(const peak::LogPeak& peak);
 // Prints the violations, and what was not judged.
 void print(const check::LogReport& report, const std::string& name);
