@@ -100,13 +100,10 @@ struct PeakOwners {
 };
 
 PeakOwners peak_owners(const PolicyRequest& request, const plan::PlanResult& result) {
-  PeakOwners found;
   const plan::PolicyRow* row = result.stopped ? nullptr : plan::best_row(result);
-  if (!row || !request.peaks) return found;
-  if (const sim::RunRecord* record = request.peaks->record_of(result, *row)) {
-    found = {row, owners_of(request.program, *record)};
-  }
-  return found;
+  if (!row || !request.peaks || !row->simulation.errors.empty()) return {};
+  const auto index = static_cast<std::size_t>(row - result.rows.data());
+  return {row, owners_of(request.program, request.peaks->record(index))};
 }
 
 }  // namespace
@@ -114,13 +111,6 @@ PeakOwners peak_owners(const PolicyRequest& request, const plan::PlanResult& res
 PeakRecorders::PeakRecorders(PolicyRequest& request) {
   request.peaks = this;
   request.plan.recorder = [this](Policy) { return &recorders_.emplace_back(); };
-}
-
-const sim::RunRecord* PeakRecorders::record_of(const plan::PlanResult& result,
-                                               const plan::PolicyRow& row) const {
-  const auto index = static_cast<std::size_t>(&row - result.rows.data());
-  const bool recorded = recorders_.size() == result.rows.size() && index < recorders_.size();
-  return recorded && row.simulation.errors.empty() ? &recorders_[index].record() : nullptr;
 }
 
 std::string peak_owners_text(const PolicyRequest& request, const plan::PlanResult& result) {

@@ -7,6 +7,7 @@
 // Modules whose names differ only in numbers, such as the layers of a transformer, are one line.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -17,7 +18,7 @@
 
 namespace ferry::cli {
 
-// Records the final run of each row of a request.
+// Records the final run of each row of a request, until request.plan.recorder is set again.
 class PeakRecorders {
  public:
   // The request must not be used after this object is gone.
@@ -25,8 +26,8 @@ class PeakRecorders {
   PeakRecorders(const PeakRecorders&) = delete;
   PeakRecorders& operator=(const PeakRecorders&) = delete;
 
-  // Returns the record of a row of the result; null if the row did not run to its end.
-  const sim::RunRecord* record_of(const plan::PlanResult& result, const plan::PolicyRow& row) const;
+  // Returns the record of a row by its index. There is one for each row of the result.
+  const sim::RunRecord& record(std::size_t row) const { return recorders_.at(row).record(); }
 
  private:
   std::deque<sim::RunRecorder> recorders_;  // one for each row, in the same order

@@ -69,7 +69,7 @@ plan::PlanResult simulate_and_write(const PolicyArguments& arguments, PolicyRequ
 
 int print_simulation(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
-  const PeakRecorders peaks(request);
+  PeakRecorders peaks(request);
   ProgressLine progress;
   request.plan.progress = [&](std::string_view policy, std::size_t done, std::size_t all) {
     progress.show(done, all, policy);

@@ -87,9 +87,19 @@ std::string_view node_of(std::string_view function) {
   return function.substr(0, function.find("::"));
 }
 
+// True if a file of PyTorch only passes a call on.
+bool passes_on(const MemoryFrame& frame) {
+  constexpr std::array<std::string_view, 5> kPassOn = {
+      "torch/_ops.py", "torch/autograd/function.py", "torch/nn/modules/module.py",
+      "torch/utils/_contextlib.py", "torch/_dynamo/eval_frame.py"};
+  return std::any_of(kPassOn.begin(), kPassOn.end(),
+                     [&](std::string_view file) { return frame.file.ends_with(file); });
+}
+
 // Returns "linear" for forward of nn/modules/linear.py, "cross_entropy" for that function of
 // nn/functional.py, and "adam._init_group" for a function of another file.
 std::string function_of_torch(const MemoryFrame& frame) {
+  if (passes_on(frame)) return "";
   std::string_view file = frame.file;
   if (constexpr std::string_view kInit = "/__init__.py"; file.ends_with(kInit)) {
     file.remove_suffix(kInit.size());
@@ -147,8 +157,7 @@ StackWords words_of(const MemorySnapshot& snapshot, StackId stack) {
       words.function = frame.function;
     }
   }
-  // A module is moved by a function without a name.
-  if (words.what.empty() && hints.all() != Hint::kMoved) words.what = torchs;
+  if (words.what.empty()) words.what = torchs;
   if (!node.empty() && !any_python) words.what = node;
   constexpr std::array<When, 6> kWhen = {When::kProgram,  When::kForward,   When::kMoved,
                                          When::kBackward, When::kRecompute, When::kOptimizer};

@@ -83,6 +83,12 @@ TEST(StackWords, MovingAModelAndThePlainProgramAreApart) {
   EXPECT_EQ(words({{"<stdin>", "<module>", 1}}).place(), "<stdin>:1 in <module>");
 }
 
+TEST(StackWords, AFileThatOnlyPassesACallOnIsNoOperator) {
+  EXPECT_EQ(words({kCall, kModel}).what, "");
+  EXPECT_EQ(words({{kTorch + "autograd/__init__.py", "_make_grads", 7}, kScript}).what,
+            "autograd._make_grads");
+}
+
 TEST(StackWords, WithoutFramesNothingIsKnown) {
   EXPECT_EQ(words({}).when, When::kNoFrames);
   EXPECT_EQ(words({{"<frozen runpy>", "_run_code", 88}}).when, When::kNoFrames);
