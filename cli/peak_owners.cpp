@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/page/places.h"
+#include "formats/modules.h"
 #include "formats/printable.h"
 #include "scenarios/units.h"
 #include "sim/peak/bar_table.h"
@@ -31,16 +32,16 @@ struct ModuleOwner {
 };
 
 // Finds who owns memory by the line of the program's file that made it: a module or, for lines
-// outside all modules, an operator. Nodes of several modules share one backward, so a line of
-// backward has no module either.
+// outside all modules, an operator or a node of backward. The memory of backward has the line that
+// made the node in forward.
 class Owners {
  public:
   explicit Owners(const Program& program) : places_(program) {
     for (const Code& code : program.codes) {
-      const char* const where = code.kind == CodeKind::kBody ? "backward" : "no module";
       for (const Statement& statement : code.statements) {
-        const Op* op = std::get_if<Op>(&statement.action);
-        if (op) operators_.emplace(statement.line, fmt::format("({}: {})", where, op->name));
+        if (const Op* op = std::get_if<Op>(&statement.action)) add(statement.line, op->name);
+        const MakeNode* node = std::get_if<MakeNode>(&statement.action);
+        if (node) add(statement.line, node->name);
       }
     }
   }
@@ -49,13 +50,17 @@ class Owners {
     if (part.kind == sim::MemoryKind::kWorkspace) return "(libraries)";
     const std::string& module = places_.module_of(part.place);
     if (part.place == 0 || !module.starts_with('(')) return module;
-    const auto found = operators_.find(part.place);
-    return found == operators_.end() ? module : found->second;
+    const auto found = names_.find(part.place);
+    return found == names_.end() ? module : found->second;
   }
 
  private:
+  void add(std::uint32_t line, const std::string& name) {
+    names_.emplace(line, fmt::format("(no module: {})", name));
+  }
+
   Places places_;
-  std::map<std::uint32_t, std::string> operators_;  // by line
+  std::map<std::uint32_t, std::string> names_;  // of operators and nodes, by line
 };
 
 // Returns the name with a star in place of each number between dots.
@@ -73,12 +78,11 @@ std::string without_numbers(const std::string& name) {
 
 // Returns the owners, largest first; none if the program has no modules.
 std::vector<ModuleOwner> owners_of(const Program& program, const sim::RunRecord& record) {
+  if (!forward_code(program)) return {};
   const Owners names(program);
   std::map<std::pair<std::string, sim::MemoryKind>, ModuleOwner> owners;
-  bool any_module = false;
   for (const sim::RecordedPeak::Part& part : sim::peak_of(record).parts) {
     const std::string name = names.of(part);
-    any_module = any_module || !name.starts_with('(');
     const std::string modules = name.starts_with('(') ? name : without_numbers(name);
     ModuleOwner& owner = owners[{modules, part.kind}];
     owner.modules = modules;
@@ -87,7 +91,6 @@ std::vector<ModuleOwner> owners_of(const Program& program, const sim::RunRecord&
     owner.names.insert(name);
   }
   std::vector<ModuleOwner> sorted;
-  if (!any_module) return sorted;
   for (auto& [key, owner] : owners) sorted.push_back(std::move(owner));
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const ModuleOwner& a, const ModuleOwner& b) { return a.bytes > b.bytes; });

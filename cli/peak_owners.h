@@ -3,7 +3,7 @@
 //
 // A run is recorded while it is simulated (sim/gpu/run_recorder.h), so the recorders are attached
 // to the request before. Memory belongs to the innermost module around the operator that made it,
-// or to the operator if there is no module (a loss, or backward, which modules share).
+// or to the operator if there is no module, as for a loss.
 // Modules whose names differ only in numbers, such as the layers of a transformer, are one line.
 #pragma once
 

@@ -6,6 +6,8 @@
 // log_text.h print them.
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -25,6 +27,7 @@
 #include "formats/memory_snapshot.h"
 #include "formats/text_file.h"
 #include "scenarios/hardware.h"
+#include "scenarios/units.h"
 
 namespace ferry::cli {
 namespace {
@@ -35,6 +38,17 @@ struct ExplainArguments {
   std::optional<std::uint32_t> device;
   bool json = false;
 };
+
+// Returns the bytes of the history that were requested without frames. PyTorch's threads of
+// backward have none in Python.
+std::int64_t frameless_bytes(const ExplainedSnapshot& explained) {
+  std::int64_t bytes = 0;
+  for (const SnapshotOwner& owner : explained.owners) {
+    const bool frames = owner.words.when != peak::When::kNoFrames;
+    bytes += frames || owner.old ? 0 : owner.bytes;
+  }
+  return bytes;
+}
 
 // Says what a snapshot lacks, and how to record it. Returns kNotJudged if the owners are not known.
 ExitCode told_missing(const ExplainedSnapshot& explained) {
@@ -50,6 +64,13 @@ ExitCode told_missing(const ExplainedSnapshot& explained) {
         "{}: no history, so this is the moment of the snapshot and not the peak: call "
         "torch.cuda.memory._record_memory_history() before the training",
         file);
+  }
+  if (const std::int64_t bytes = frameless_bytes(explained);
+      explained.any_stack && bytes >= explained.moment.peak_bytes() / 10 && bytes > 0) {
+    tell(
+        "{}: {} have no Python frames: _record_memory_history(stacks=\"all\") records C++ frames "
+        "as well, which name the nodes of backward",
+        file, format_bytes(bytes));
   }
   if (explained.any_stack || explained.moment.blocks.empty()) return kOk;
   tell(
@@ -76,6 +97,12 @@ ExitCode explain_log(const ExplainArguments& arguments) {
     throw InputError("--device", 0, "expected with a memory snapshot, found a stream log");
   }
   std::ifstream in = open_file(arguments.file);
+  // A line of a log is an object. What begins in another way is no log with a mistake in it.
+  if (const int first = in.peek(); first != EOF && !std::strchr("{ \t\r\n", first)) {
+    throw InputError(arguments.file, 0,
+                     "expected a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot) or "
+                     "a stream log");
+  }
   LineSource lines(in, arguments.file);
   const peak::LogPeak found = peak::peak_of_log(lines);
   if (found.owners.empty()) {

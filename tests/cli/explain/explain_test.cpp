@@ -113,6 +113,19 @@ TEST_F(ExplainTest, WithoutStacksItShowsSizesAndSaysHowToRecordThem) {
       << result.err;
 }
 
+// Threads of backward have no Python frames.
+TEST_F(ExplainTest, ItSaysHowToRecordTheFramesOfBackward) {
+  MemorySnapshot snapshot = sample();
+  snapshot.traces[0][1].stack = kNoStack;
+  write_snapshot(snapshot);
+  const Result result = ferry("explain snapshot.pickle");
+  EXPECT_EQ(result.code, kOk);
+  EXPECT_NE(
+      result.err.find("64.0 MiB have no Python frames: _record_memory_history(stacks=\"all\")"),
+      std::string::npos)
+      << result.err;
+}
+
 TEST_F(ExplainTest, WhatIsNoSnapshotIsRefusedInWords) {
   pickle::Writer list;
   list.begin_list();
@@ -125,7 +138,7 @@ TEST_F(ExplainTest, WhatIsNoSnapshotIsRefusedInWords) {
   write("broken.pickle", "\x80\x02}(X");
   expect_refused("explain broken.pickle", "broken.pickle: ");
   write("text.txt", "not a pickle\n");
-  expect_refused("explain text.txt", "text.txt:1: ");
+  expect_refused("explain text.txt", "text.txt: expected a memory snapshot of PyTorch");
   expect_refused("explain chain.jsonl", "chain.jsonl: expected a pickle (such as a memory");
   expect_refused("explain nowhere.pickle", "nowhere.pickle: ");
   write_snapshot(sample());

@@ -30,7 +30,7 @@ TEST(BarTable, ATinyPartStillHasABarAndNothingHasNone) {
   const std::string text = to_text(table, {{1, 1, {"long"}, "a"}, {0, 0, {}, "none"}});
   EXPECT_NE(text.find("0.0 %  #                           1  long  a\n"), std::string::npos)
       << text;
-  EXPECT_NE(text.find("0.0 %                             0         none\n"), std::string::npos)
+  EXPECT_NE(text.find("0.0 %                              0        none\n"), std::string::npos)
       << text;
 }
 
