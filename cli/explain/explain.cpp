@@ -134,7 +134,7 @@ void add_explain(CLI::App& app, Context& context) {
 Examples:
   ferry explain snapshot.pickle                  who requested the memory at its peak
   ferry explain snapshot.pickle --card rtx4090   with the cost of an offload on that card
-  ferry explain run.jsonl                        the same for the log of `ferry run --log`
+  ferry explain run.jsonl                        the same for a log of `ferry run`
 
 In Python, torch.cuda.memory._record_memory_history() before the training and
 torch.cuda.memory._dump_snapshot("snapshot.pickle") after it, or after an out-of-memory error, write

@@ -17,6 +17,8 @@ std::string to_text(const std::string& file, const peak::LogPeak& peak) {
     text += fmt::format("cuda:{}, the fullest of {}, ", peak.device, peak.devices);
   text += fmt::format("at its peak, operation {} of {}: {} allocated\n\n", peak.operation,
                       peak.operations, format_bytes(peak.bytes));
+  const std::string functions = peak::functions_text(peak, /*lines_most=*/12);
+  if (!functions.empty()) text += functions + "\n";
   text += peak::owners_text(peak, /*lines_most=*/20);
   std::int64_t done_bytes = 0;
   for (const peak::LogOwner& owner : peak.owners) done_bytes += owner.done_bytes;

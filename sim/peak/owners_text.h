@@ -13,8 +13,11 @@
 
 namespace ferry::peak {
 
-// Returns a line of titles and at most this number of lines. `peak` has at least one owner.
+// Both return a line of titles and at most this number of lines. `peak` has at least one owner. The
+// second adds up the lines of each function, such as forward of a class of modules, and what
+// backward of these lines made; it is empty if the log has no places.
 std::string owners_text(const LogPeak& peak, std::size_t lines_most);
+std::string functions_text(const LogPeak& peak, std::size_t lines_most);
 
 nlohmann::ordered_json to_json(const LogPeak& peak);
 

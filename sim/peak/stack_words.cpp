@@ -119,17 +119,19 @@ std::string_view name(When when) {
   return kNames[static_cast<std::size_t>(when)];
 }
 
+std::string_view short_path(std::string_view path) {
+  if (const std::size_t packages = path.rfind(kPackages); packages != std::string_view::npos) {
+    path.remove_prefix(packages + kPackages.size());
+  } else if (const std::size_t last = path.rfind('/'); last != std::string_view::npos && last > 0) {
+    const std::size_t before = path.rfind('/', last - 1);
+    if (before != std::string_view::npos) path.remove_prefix(before + 1);
+  }
+  return path;
+}
+
 std::string StackWords::place() const {
   if (file.empty()) return "";
-  std::string_view shown = file;
-  if (const std::size_t packages = shown.rfind(kPackages); packages != std::string_view::npos) {
-    shown.remove_prefix(packages + kPackages.size());
-  } else if (const std::size_t last = shown.rfind('/');
-             last != std::string_view::npos && last > 0) {
-    const std::size_t before = shown.rfind('/', last - 1);
-    if (before != std::string_view::npos) shown.remove_prefix(before + 1);
-  }
-  return std::string(shown) + ":" + std::to_string(line) + " in " + function;
+  return std::string(short_path(file)) + ":" + std::to_string(line) + " in " + function;
 }
 
 StackWords words_of(const MemorySnapshot& snapshot, StackId stack) {

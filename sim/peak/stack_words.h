@@ -27,6 +27,10 @@ enum class When : std::uint8_t {
 };
 std::string_view name(When when);  // "forward"
 
+// Returns the path without the folders of packages ("transformers/models/llama.py") or, of other
+// paths, the last two parts.
+std::string_view short_path(std::string_view path);
+
 struct StackWords {
   When when = When::kNoFrames;
   std::string file;  // of the place, as in the snapshot; empty: no frame of the program
@@ -34,8 +38,7 @@ struct StackWords {
   std::string function;
   std::string what;  // "linear", "adam._init_group", "GeluBackward0"; empty: not known
 
-  // Returns "models/llama.py:12 in forward"; empty if there is no place. Folders of packages, and
-  // all but the last two parts of other paths, are left out.
+  // Returns "models/llama.py:12 in forward", with a short path; empty if there is no place.
   std::string place() const;
 };
 

@@ -105,5 +105,21 @@ TEST(LogPeak, TheTableNamesOperatorAndPlace) {
       << text;
 }
 
+TEST(LogPeak, TheLinesOfAFunctionAreAddedUpWithTheirBackward) {
+  const std::string file = "/env/lib/site-packages/nets/net.py";
+  const std::string text = functions_text(
+      peak(alloc(1000, 512) + kernel("mm at " + file + ":2 in Net.forward", 1000, 1000) +
+           alloc(2000, 128) + kernel("add at " + file + ":3 in Net.forward", 2000, 2000) +
+           alloc(3000, 128) +
+           kernel("mm at the backward of " + file + ":2 in Net.forward", 3000, 3000) +
+           alloc(4000, 256) + kernel("copy at /home/me/run/train.py:7 in main", 4000, 4000)),
+      8);
+  EXPECT_NE(text.find("75.0 %  ###############             3  nets/net.py in Net.forward\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  run/train.py in main\n"), std::string::npos) << text;
+  EXPECT_EQ(functions_text(peak(alloc(1000, 512) + kernel("mm", 1000, 1000)), 8), "");
+}
+
 }  // namespace
 }  // namespace ferry::peak
