@@ -27,7 +27,7 @@ void print(const peak::LogPeak& peak) {
   if (peak.owners.empty() || peak.bytes < kWorthALook) return;
   const std::string where =
       peak.devices > 1 ? " on cuda:" + std::to_string(peak.device) + ", the fullest" : "";
-  std::fprintf(stderr, "ferry run: the peak of %s%s, by who made it:\n",
+  std::fprintf(stderr, "ferry run: the peak of %s%s, as requested, by who made it:\n",
                format_bytes(peak.bytes).c_str(), where.c_str());
   std::istringstream lines(peak::owners_text(peak, kOwners));
   for (std::string line; std::getline(lines, line);) {
