@@ -21,6 +21,7 @@
 #include "cli/console/progress.h"
 #include "cli/console/stop.h"
 #include "cli/pareto_plan.h"
+#include "cli/peak_owners.h"
 #include "cli/pipeline_plan.h"
 #include "cli/policies.h"
 #include "cli/rows.h"
@@ -63,12 +64,14 @@ int print_plan(const PolicyArguments& arguments) {
   request.plan.expandable_too = !arguments.no_expandable;
   require_folder_of(arguments.output);
   refuse_what_is_no_plan(arguments, request);
+  PeakRecorders peaks(request);
   ProgressLine progress;
   request.plan.progress = [&](std::string_view policy, std::size_t done, std::size_t all) {
     progress.show(done, all, policy);
   };
   request.plan.stop = is_stopped;
   const plan::PlanResult result = plan::plan(request.program, request.hardware, request.plan);
+  request.plan.recorder = nullptr;  // the answer may plan more
   progress.clear();
   // An unsafe plan is not written, nor one of a search that was stopped: it may not be the best.
   const bool asked = !arguments.output.empty() && !result.stopped;

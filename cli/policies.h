@@ -21,6 +21,7 @@ class App;
 namespace ferry::cli {
 
 struct Context;
+class PeakRecorders;
 
 // The arguments as typed.
 struct PolicyArguments {
@@ -62,6 +63,7 @@ struct PolicyRequest {
   bool every_policy = false;  // the user named no policy
   std::vector<std::filesystem::path> times;
   TimesUsed times_used;
+  const PeakRecorders* peaks = nullptr;  // records the rows' runs (cli/peak_owners.h)
 };
 
 // The allowed values of --policy and its default, for the help.

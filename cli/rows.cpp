@@ -16,6 +16,7 @@
 #include "cli/console/stop.h"
 #include "cli/moves_text.h"
 #include "cli/next_step.h"
+#include "cli/peak_owners.h"
 #include "formats/printable.h"
 #include "plan/words.h"
 #include "scenarios/units.h"
@@ -152,7 +153,7 @@ std::string to_table(const PolicyRequest& request, const plan::PlanResult& resul
                         told(overlap ? decimal(*overlap) : "-"), verdict(row),
                         request.plan.check ? std::to_string(run.hazards.size()) : "-");
   }
-  text += "\n" + kinds_table(result) + "\n";
+  text += "\n" + kinds_table(result) + "\n" + peak_owners_text(request, result);
   for (const plan::PolicyRow& row : result.rows) {
     const CheckpointStatistics& segments = row.simulation.checkpoints;
     if (segments.segments != 0) {
@@ -180,6 +181,7 @@ nlohmann::ordered_json to_json(const PolicyRequest& request, const plan::PlanRes
                                  {"times", times_json(request)},
                                  {"rows", nlohmann::ordered_json::array()}};
   add_certificate(json, result);
+  json["peak_owners"] = peak_owners_json(request, result);
   for (const plan::PolicyRow& row : result.rows) {
     const sim::Simulation& run = row.simulation;
     const auto overlap = run.overlap_permille();

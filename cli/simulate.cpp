@@ -17,6 +17,7 @@
 #include "cli/console/messages.h"
 #include "cli/console/progress.h"
 #include "cli/console/stop.h"
+#include "cli/peak_owners.h"
 #include "cli/plan_run.h"
 #include "cli/policies.h"
 #include "cli/rows.h"
@@ -68,6 +69,7 @@ plan::PlanResult simulate_and_write(const PolicyArguments& arguments, PolicyRequ
 
 int print_simulation(const PolicyArguments& arguments) {
   PolicyRequest request = understand(arguments);
+  PeakRecorders peaks(request);
   ProgressLine progress;
   request.plan.progress = [&](std::string_view policy, std::size_t done, std::size_t all) {
     progress.show(done, all, policy);

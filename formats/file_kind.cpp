@@ -26,11 +26,11 @@ constexpr std::array<Words, kFileKinds> kWords = {{
     {"compressed", "unpack it first (gunzip)"},
     {"a zip archive (as torch.save writes)", "no command reads it"},
     {"a web page", "a browser shows it"},
-    {"a pickle (such as a memory snapshot)", "`ferry replay` reads snapshots"},
+    {"a pickle (such as a memory snapshot)", "`ferry explain` and `ferry replay` read snapshots"},
     {"a profiler's trace (Chrome's JSON)",
      "`ferry plan --times` and `ferry simulate --times` read it, ui.perfetto.dev shows it"},
     {"a program", "`ferry plan`, `ferry simulate` and `ferry replay` read it"},
-    {"a stream log", "`ferry check` reads it"},
+    {"a stream log", "`ferry check` and `ferry explain` read it"},
     {"a hazard", "`ferry check` reads it"},
     {"a plan",
      "`ferry simulate --plan`, `ferry replay --plan`, `ferry train --plan` and Python's "

@@ -3,14 +3,15 @@
 // and, if its history was recorded, a trace of what the allocator did before.
 //
 // Models torch.cuda.memory._snapshot of PyTorch 2.11 (torch/csrc/cuda/Module.cpp). A snapshot is a
-// pickle; the reader executes nothing (formats/pickle.h). It skips stack frames, contexts and
-// annotations. The writer writes empty frames.
+// pickle; the reader executes nothing (formats/pickle.h). It skips contexts and user's metadata. A
+// stack that is not as PyTorch writes it counts as empty, because only explanations need it.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "formats/alloc_conf.h"
@@ -33,6 +34,19 @@ enum class MemoryAction : std::uint8_t {
 // The name in PyTorch, such as "alloc".
 std::string_view name(MemoryAction action);
 
+// A frame of the stack that requested memory, of Python or of C++.
+struct MemoryFrame {
+  std::string file;
+  std::string function;
+  std::int64_t line = 0;
+  bool operator<(const MemoryFrame& other) const {
+    return std::tie(file, function, line) < std::tie(other.file, other.function, other.line);
+  }
+};
+
+using StackId = std::uint32_t;  // an index into MemorySnapshot::stacks
+inline constexpr StackId kNoStack = 0;
+
 // An entry of a device's trace.
 struct MemoryEvent {
   MemoryAction action{};
@@ -41,6 +55,7 @@ struct MemoryEvent {
   std::uint64_t stream = 0;   // the cudaStream_t as a number
   std::int64_t time_us = 0;
   bool private_pool = false;  // the pool of a CUDA graph or of a MemPool
+  StackId stack = kNoStack;
 };
 
 enum class BlockState : std::uint8_t { kInactive, kAllocated, kPendingFree };
@@ -52,7 +67,12 @@ struct MemoryBlock {
   std::int64_t bytes = 0;
   std::int64_t requested_bytes = 0;  // for an inactive block: of its last request
   BlockState state = BlockState::kInactive;
-  bool operator==(const MemoryBlock&) const = default;
+  StackId stack = kNoStack;  // of the latest request
+  // Stacks do not count: the simulated allocator has none.
+  bool operator==(const MemoryBlock& other) const {
+    return address == other.address && bytes == other.bytes &&
+           requested_bytes == other.requested_bytes && state == other.state;
+  }
 };
 
 struct MemorySegment {
@@ -66,10 +86,23 @@ struct MemorySegment {
   std::vector<MemoryBlock> blocks;  // in order; they fill the segment
 };
 
+// A region of the program that PyTorch marks on the time line: a step of an optimizer, or a
+// record_function of the user.
+struct MemoryMark {
+  std::string name;  // "Optimizer.step#AdamW.step"
+  bool begins = true;
+  std::int64_t time_us = 0;
+};
+
 struct MemorySnapshot {
   std::vector<MemorySegment> segments;           // sorted by device and address
   std::vector<std::vector<MemoryEvent>> traces;  // one for each device
   AllocConf conf;
+  std::vector<MemoryMark> marks{};
+  std::vector<MemoryFrame> frames{};  // different ones
+  // Innermost frame first, as indexes into `frames`. The first stack is kNoStack's, which is empty;
+  // no other two are equal. May be empty if nothing has a stack.
+  std::vector<std::vector<std::uint32_t>> stacks{};
 };
 
 // Throws InputError, which names the file, the byte or entry, what was expected and what was found;

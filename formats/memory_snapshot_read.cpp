@@ -8,6 +8,7 @@
 #include "formats/file_kind.h"
 #include "formats/limits.h"
 #include "formats/memory_snapshot.h"
+#include "formats/memory_stacks.h"
 #include "formats/pickle.h"
 #include "formats/printable.h"
 #include "formats/text_file.h"
@@ -30,10 +31,14 @@ constexpr std::array<std::string_view, 3> kStates = {"inactive", "active_allocat
 class Reader {
  public:
   Reader(std::string_view bytes, const std::string& file)
-      : file_(file), document_(pickle::parse(bytes, file)) {}
+      : file_(file), document_(pickle::parse(bytes, file)), stacks_(document_) {}
 
   MemorySnapshot read() {
-    const Value& root = as(document_.root(), Kind::kDict);
+    const Value& root = document_.root();
+    if (root.kind != Kind::kDict || document_.find(root, "segments") == nullptr) {
+      refuse("expected a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), found " +
+             document_.in_words(root) + (root.kind == Kind::kDict ? " without 'segments'" : ""));
+    }
     place_ = "segments";
     for (const pickle::Id id : get(root, "segments", Kind::kList).items) {
       place_ = "segment " + std::to_string(snapshot_.segments.size());
@@ -46,6 +51,8 @@ class Reader {
     if (const Value* settings = document_.find(root, "allocator_settings")) {
       read_settings(as(*settings, Kind::kDict));
     }
+    snapshot_.marks = read_marks(document_);
+    stacks_.move_to(snapshot_);
     return std::move(snapshot_);
   }
 
@@ -110,7 +117,7 @@ class Reader {
     return false;
   }
 
-  MemorySegment segment(const Value& dict) const {
+  MemorySegment segment(const Value& dict) {
     MemorySegment segment;
     segment.device = static_cast<std::uint32_t>(integer(dict, "device", kDevicesMost - 1));
     segment.address = address(dict, "address");
@@ -127,7 +134,8 @@ class Reader {
       if (size == 0 || size > left) refuse("blocks: expected blocks that fill the segment");
       segment.blocks.push_back({segment.address + static_cast<std::uint64_t>(segment.bytes - left),
                                 size, bytes(block, "requested_size"),
-                                static_cast<BlockState>(word(block, "state", kStates))});
+                                static_cast<BlockState>(word(block, "state", kStates)),
+                                stacks_.stack_of(block)});
       left -= size;
     }
     if (left != 0) refuse("blocks: expected blocks that fill the segment");
@@ -162,7 +170,7 @@ class Reader {
     }
   }
 
-  MemoryEvent event(const Value& dict) const {
+  MemoryEvent event(const Value& dict) {
     MemoryEvent event;
     event.action = static_cast<MemoryAction>(word(dict, "action", kActions));
     event.time_us = told(dict, "time_us");
@@ -177,6 +185,7 @@ class Reader {
     event.bytes = bytes(dict, "size");
     event.stream = static_cast<std::uint64_t>(integer(dict, "stream", INT64_MAX));
     event.private_pool = private_pool(dict);
+    event.stack = stacks_.stack_of(dict);
     return event;
   }
 
@@ -214,6 +223,7 @@ class Reader {
 
   const std::string& file_;
   Document document_;
+  StackReader stacks_;
   std::string place_;
   MemorySnapshot snapshot_;
 };

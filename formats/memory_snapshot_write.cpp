@@ -1,5 +1,6 @@
 // Writes a memory snapshot as a pickle, with the keys that torch.cuda._memory_viz reads.
 #include <cstddef>
+#include <map>
 
 #include "formats/atomic_file.h"
 #include "formats/memory_snapshot.h"
@@ -10,7 +11,10 @@ namespace {
 
 class Writer {
  public:
-  std::string write(const MemorySnapshot& snapshot) {
+  explicit Writer(const MemorySnapshot& snapshot) : snapshot_(snapshot) {}
+
+  std::string write() {
+    const MemorySnapshot& snapshot = snapshot_;
     out_.begin_dict();
     out_.text("segments");
     out_.begin_list();
@@ -28,6 +32,7 @@ class Writer {
     write(snapshot.conf);
     out_.text("external_annotations");
     out_.begin_list();
+    for (const MemoryMark& mark : snapshot.marks) write(mark);
     out_.end_list();
     out_.end_dict();
     return out_.finish();
@@ -46,10 +51,37 @@ class Writer {
     out_.text(key);
     out_.boolean(value);
   }
-  void frames() {
+  // Writes a stack once, as PyTorch does, and refers to it from then on.
+  void frames(StackId stack = kNoStack) {
     out_.text("frames");
+    const auto known = stacks_.find(stack);
+    if (stack != kNoStack && known != stacks_.end()) return out_.repeat(known->second);
     out_.begin_list();
+    if (stack != kNoStack) {
+      for (const std::uint32_t number : snapshot_.stacks[stack]) frame(number);
+    }
     out_.end_list();
+    if (stack != kNoStack) stacks_[stack] = out_.remember();
+  }
+  void frame(std::uint32_t number) {
+    if (const auto known = frames_.find(number); known != frames_.end()) {
+      return out_.repeat(known->second);
+    }
+    const MemoryFrame& frame = snapshot_.frames[number];
+    out_.begin_dict();
+    text("name", frame.function);
+    text("filename", frame.file);
+    integer("line", frame.line);
+    out_.end_dict();
+    frames_[number] = out_.remember();
+  }
+  void write(const MemoryMark& mark) {
+    out_.begin_dict();
+    text("stage", mark.begins ? "START" : "END");
+    text("name", mark.name);
+    integer("device", 0);
+    integer("time_us", mark.time_us);
+    out_.end_dict();
   }
   void pool(bool is_private) {
     out_.text("segment_pool_id");
@@ -89,7 +121,7 @@ class Writer {
       integer("size", block.bytes);
       integer("requested_size", block.requested_bytes);
       text("state", name(block.state));
-      frames();
+      frames(block.stack);
       out_.end_dict();
     }
     out_.end_list();
@@ -105,7 +137,7 @@ class Writer {
     integer("stream", static_cast<std::int64_t>(event.stream));
     integer("time_us", event.time_us);
     if (event.private_pool) pool(true);
-    frames();
+    frames(event.stack);
     out_.end_dict();
   }
 
@@ -125,12 +157,15 @@ class Writer {
     out_.end_dict();
   }
 
+  const MemorySnapshot& snapshot_;
   pickle::Writer out_;
+  std::map<StackId, std::uint32_t> stacks_;        // their numbers in the pickle's memo
+  std::map<std::uint32_t, std::uint32_t> frames_;  // likewise
 };
 
 }  // namespace
 
-std::string to_pickle(const MemorySnapshot& snapshot) { return Writer().write(snapshot); }
+std::string to_pickle(const MemorySnapshot& snapshot) { return Writer(snapshot).write(); }
 
 void write_memory_snapshot(const std::filesystem::path& path, const MemorySnapshot& snapshot) {
   write_file(path, to_pickle(snapshot));

@@ -28,18 +28,23 @@ void Writer::real(double value) {
   for (int i = 7; i >= 0; --i) bytes_ += static_cast<char>(bits >> (8 * i) & 0xff);
 }
 
+std::uint32_t Writer::remember() {
+  bytes_ += 'r';
+  number(remembered_, 4);
+  return remembered_++;
+}
+
+void Writer::repeat(std::uint32_t number) {
+  bytes_ += 'j';
+  this->number(number, 4);
+}
+
 void Writer::text(std::string_view value) {
-  if (const auto known = texts_.find(value); known != texts_.end()) {
-    bytes_ += 'j';
-    return number(known->second, 4);
-  }
-  const auto place = static_cast<std::uint32_t>(texts_.size());
-  texts_.emplace(value, place);
+  if (const auto known = texts_.find(value); known != texts_.end()) return repeat(known->second);
   bytes_ += 'X';
   number(value.size(), 4);
   bytes_ += value;
-  bytes_ += 'r';
-  number(place, 4);
+  texts_.emplace(value, remember());
 }
 
 std::string Writer::finish() {

@@ -1,8 +1,8 @@
 // Writes a pickle of plain data in protocol 2, which formats/pickle.h and Python read. Memory
 // snapshots are written with it (memory_snapshot_write.cpp).
 //
-// A text that is repeated is written once. The caller begins a list, writes its values and ends it.
-// In a dictionary, a value follows its key.
+// A text that is repeated is written once, and so is a value that the caller remembers. The caller
+// begins a list, writes its values and ends it. In a dictionary, a value follows its key.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,18 @@ class Writer {
   void begin_tuple() { bytes_ += '('; }
   void end_tuple() { bytes_ += 't'; }
 
+  // Remembers the value that was written last; returns its number, with which it can be repeated.
+  std::uint32_t remember();
+  void repeat(std::uint32_t number);
+
   std::string finish();  // returns the pickle; call it once
 
  private:
   void number(std::uint64_t value, int bytes);
 
   std::string bytes_;
-  std::map<std::string, std::uint32_t, std::less<>> texts_;  // numbers of texts in the memo
+  std::uint32_t remembered_ = 0;                             // values in the memo
+  std::map<std::string, std::uint32_t, std::less<>> texts_;  // their numbers
 };
 
 }  // namespace ferry::pickle

@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/console/program.h"
+#include "cli/explain/command.h"
 #include "cli/report/command.h"
 #include "cli/sweep/command.h"
 
@@ -13,8 +14,8 @@ using namespace ferry::cli;
 
 // In the order of the help.
 constexpr AddSubcommand kSubcommands[] = {
-    add_plan,   add_report, add_sweep, add_simulate, add_train,    add_run,        add_calibrate,
-    add_replay, add_verify, add_check, add_programs, add_hardware, add_completion,
+    add_plan,   add_report,  add_sweep,  add_simulate, add_train,    add_run,      add_calibrate,
+    add_replay, add_explain, add_verify, add_check,    add_programs, add_hardware, add_completion,
 };
 
 // Options and values that were renamed, and the commands that still accept the old names.
@@ -35,8 +36,8 @@ Examples:
 A NAME is the name of a shipped file or the path of your own file. The environment variable
 FERRY_SCENARIOS sets the folder of the shipped files.
 Exit codes: 0 ok, 1 a property is violated, 2 wrong usage or input, 3 does not fit, 6 simulated and
-real differ, 7 a resource is missing, 8 could not be judged (`ferry run`), 70 an internal error,
-130 stopped by Ctrl-C.)";
+real differ, 7 a resource is missing, 8 could not be judged (`ferry run`) or is not known (`ferry
+explain`), 70 an internal error, 130 stopped by Ctrl-C.)";
 
 }  // namespace
 

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,6 +16,7 @@
 #include "cli/page/page.h"
 #include "cli/page/places.h"
 #include "cli/pareto_plan.h"
+#include "cli/peak_owners.h"
 #include "cli/plan_run.h"
 #include "cli/policies.h"
 #include "cli/report/command.h"
@@ -26,7 +26,6 @@
 #include "plan/pareto.h"
 #include "plan/planner.h"
 #include "scenarios/units.h"
-#include "sim/gpu/run_recorder.h"
 
 namespace ferry::cli {
 namespace {
@@ -40,7 +39,6 @@ struct ReportArguments {
 
 struct Found {
   plan::PlanResult result;
-  std::deque<sim::RunRecorder> recorders;  // one for each row, in the same order
   plan::ParetoResult curve;
 };
 
@@ -51,7 +49,6 @@ Found find(const ReportArguments& arguments, PolicyRequest& request) {
     progress.show(done, all, policy);
   };
   request.plan.stop = is_stopped;
-  request.plan.recorder = [&](Policy) { return &found.recorders.emplace_back(); };
   found.result = arguments.policies.plan.empty()
                      ? plan::plan(request.program, request.hardware, request.plan)
                      : run_plan(arguments.policies.plan, request);
@@ -84,8 +81,7 @@ Json data_of(const ReportArguments& arguments, const PolicyRequest& request, con
   Texts texts;
   data["runs"] = Json::array();
   for (std::size_t i = 0; i < found.result.rows.size(); ++i) {
-    data["runs"].push_back(
-        run_data(found.result.rows[i], found.recorders[i].record(), places, texts));
+    data["runs"].push_back(run_data(found.result.rows[i], request.peaks->record(i), places, texts));
   }
   data["texts"] = texts.all();
   return data;
@@ -109,6 +105,7 @@ int run(ReportArguments arguments) {
   const PolicyArguments& typed = arguments.policies;
   if (!typed.plan.empty()) arguments.no_curve = true;
   PolicyRequest request = understand(typed);
+  PeakRecorders peaks(request);
   require_folder_of(typed.output);
   const Found found = find(arguments, request);
   if (found.result.stopped || found.curve.stopped) {

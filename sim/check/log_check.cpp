@@ -129,6 +129,7 @@ class LogCheck {
   void operator()(std::string_view text, std::uint64_t line) {
     StreamOp op;
     if (!reader_.read(text, line, op)) return;
+    if (options_.also) (*options_.also)(op);
     happens_before_.number_next(line);
     lifetime_.number_next(line);
     count(op);

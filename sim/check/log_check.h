@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "formats/line_source.h"
+#include "formats/stream_op.h"
 #include "sim/check/hazard.h"
 
 namespace ferry::check {
@@ -91,6 +92,8 @@ struct LogOptions {
   // Called before each line, with the number of lines judged so far. If it returns true, the check
   // ends there.
   std::function<bool(std::uint64_t judged)> stop = nullptr;
+  // Receives each operation before it is judged, so that a log is read once. May be null.
+  StreamOpConsumer* also = nullptr;
 };
 
 // Throws InputError if a line is malformed, or exceeds the limits of formats/STREAM_LOG.md.

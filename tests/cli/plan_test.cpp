@@ -93,9 +93,10 @@ TEST_F(PlanTest, JsonForMachines) {
   EXPECT_EQ(result.err, "");
   const auto json = nlohmann::ordered_json::parse(result.out);
   using Names = std::vector<std::string>;
-  EXPECT_EQ(keys(json), (Names{"schema", "program", "hardware", "budget_bytes", "optimizer",
-                               "alloc_conf", "offload_all_as", "microbatches", "times", "rows",
-                               "lower_bound_ns", "least_bytes", "answer", "next_steps"}));
+  EXPECT_EQ(keys(json),
+            (Names{"schema", "program", "hardware", "budget_bytes", "optimizer", "alloc_conf",
+                   "offload_all_as", "microbatches", "times", "rows", "lower_bound_ns",
+                   "least_bytes", "answer", "peak_owners", "next_steps"}));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["program"], "chain");
   EXPECT_EQ(json["optimizer"], "adamw");

@@ -86,7 +86,8 @@ TEST_F(SnapshotReplayTest, ADifferenceIsToldAndEndsWithSix) {
 TEST_F(SnapshotReplayTest, WhatCannotBeReplayedIsRefused) {
   write("call.pickle", "\x80\x04\x8c\x05posix\x94\x8c\x06system\x94\x93\x94."s);
   expect_refused("replay call.pickle",
-                 "call.pickle: expected a dictionary, found an object of posix.system");
+                 "call.pickle: expected a memory snapshot of PyTorch "
+                 "(torch.cuda.memory._dump_snapshot), found an object of posix.system");
   MemorySnapshot empty;
   empty.traces.emplace_back();
   write("empty.pickle", to_pickle(empty));

@@ -32,6 +32,8 @@
 #include "scenarios/sweep.h"
 #include "scenarios/units.h"
 #include "sim/gpu/snapshot_replay.h"
+#include "sim/peak/snapshot_peak.h"
+#include "sim/peak/stack_words.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/runs.h"
 
@@ -201,12 +203,31 @@ void hazard(const std::string& text) {
   run_hazard(first);
 }
 
-// What is taken is replayed: the same, another, or no sense.
+// Every device's moment has a sum of its own.
+void explain(const MemorySnapshot& snapshot) {
+  for (StackId stack = 0; stack < snapshot.stacks.size(); ++stack) {
+    peak::words_of(snapshot, stack).place();
+  }
+  try {
+    for (const peak::Moment& moment : peak::moments_of(snapshot)) {
+      std::int64_t allocated = 0;
+      for (const peak::LiveBlock& block : moment.blocks) {
+        allocated += block.pending ? 0 : block.bytes;
+      }
+      require(allocated == moment.allocated_bytes, "the blocks are what is allocated");
+      peak::steps_of(snapshot, moment);
+    }
+  } catch (const LimitReached&) {
+  }
+}
+
+// What is taken is explained and replayed: the same, another, or no sense.
 void snapshot(const std::string& text) {
   const MemorySnapshot first = parse_memory_snapshot(text, kFile);
   const std::string written = to_pickle(first);
   require(to_pickle(parse_memory_snapshot(written, kFile)) == written,
           "a snapshot is read as it was written");
+  explain(first);
   sim::replay_snapshot(first, kFile);
 }
 

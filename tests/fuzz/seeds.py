@@ -57,11 +57,16 @@ SNAPSHOT = {
              {"size": 2096640, "requested_size": 0, "state": "inactive", "frames": []}]}],
     "device_traces": [[
         {"action": "segment_alloc", "addr": 4096, "size": 2097152, "stream": 0, "time_us": 1},
-        {"action": "alloc", "addr": 4096, "size": 9, "stream": 0, "time_us": 2},
+        {"action": "alloc", "addr": 4096, "size": 9, "stream": 0, "time_us": 2, "frames": [
+            {"name": "at::_ops::mm::call(at::Tensor)", "filename": "libtorch_cpu.so", "line": 7},
+            {"name": "forward", "filename": "/a/site-packages/torch/nn/modules/linear.py",
+             "line": 9}, {"name": "step", "filename": "train.py", "line": 12}]},
         {"action": "free_requested", "addr": 4096, "size": 9, "stream": 0, "time_us": 3},
         {"action": "free_completed", "addr": 4096, "size": 9, "stream": 0, "time_us": 4},
         {"action": "oom", "device_free": 4, "size": 512, "stream": 9, "time_us": 5},
         {"action": "alloc", "addr": 4096, "size": 7, "stream": 0, "time_us": 6}]],
+    "external_annotations": [
+        {"stage": "END", "name": "Optimizer.step#SGD.step", "device": 0, "time_us": 3}],
     "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1,
                            "garbage_collection_threshold": 0.0, "expandable_segments": False},
 }

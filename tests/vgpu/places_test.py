@@ -60,6 +60,13 @@ class Places(unittest.TestCase):
         self.assertTrue(any("backward" in function or "reduce" in function
                             for _, function in hooks), hooks)
 
+    def test_a_method_has_the_name_of_its_class(self):
+        functions = {place[1] for _, place in operations("plain") if place}
+        named = subprocess.run([PYTHON, "-c", "(lambda: 0).__code__.co_qualname"],
+                               capture_output=True)  # Python 3.11 and later
+        self.assertIn("Model.forward" if named.returncode == 0 else "forward", functions)
+        self.assertIn("train", functions)
+
     def test_a_gradients_sum_and_a_wait_have_their_lines(self):
         # By hand all is in the program: nothing has a line of PyTorch's.
         lines = PROGRAM.read_text().splitlines()

@@ -330,8 +330,9 @@ class Judge(unittest.TestCase):
                        PROGRAMS / "double_buffer.py", "--no-load")
             self.assertEqual(done.returncode, 1, done.stderr)
             verdict, sarif = (json.loads(file.read_text()) for file in files[:2])
-            # As `ferry check` says it, and the time beside it.
+            # As `ferry check` says it, and the time and the peak beside it.
             self.assertEqual(verdict.pop("simulated")["card"], "h100")
+            self.assertEqual(verdict.pop("peak")["device"], 0)
             self.assertEqual(verdict.pop("run")["judged"], "all")
             for said, option in ((verdict, "--json"), (sarif, "--sarif")):
                 checked = subprocess.run([FERRY, "check", option, files[2]], capture_output=True)

@@ -1,5 +1,6 @@
 #include "vgpu/python/frames.h"
 
+#include <cstddef>
 #include <mutex>
 #include <set>
 #include <string_view>
@@ -20,7 +21,7 @@ struct Code {
   Whose whose = Whose::kNobodys;
   bool runs_backward = false;  // frames outside it do not belong to backward's nodes
   std::string file;
-  std::string function;
+  std::string function;  // with its class: "Block.forward"
 };
 
 std::string text_of(PyObject* object, const char* attribute) {
@@ -30,6 +31,16 @@ std::string text_of(PyObject* object, const char* attribute) {
   PyErr_Clear();
   Py_XDECREF(value);
   return copy;
+}
+
+// Returns the function's name with that of its class: two modules of one file may both have a
+// forward. Python has such names from 3.11 on. Functions around it are left out.
+std::string function_of(PyObject* code, const std::string& name) {
+  constexpr std::string_view kLocals = "<locals>.";
+  if (PyObject_HasAttrString(code, "co_qualname") == 0) return name;
+  const std::string whole = text_of(code, "co_qualname");
+  const std::size_t locals = whole.rfind(kLocals);
+  return locals == std::string::npos ? whole : whole.substr(locals + kLocals.size());
 }
 
 // Call it with the interpreter's lock. Never destroyed, because operators run until the process
@@ -43,9 +54,10 @@ const Code& know(PyCodeObject* code) {
   Py_INCREF(code);
   auto* const object = reinterpret_cast<PyObject*>(code);
   known.file = text_of(object, "co_filename");
-  known.function = text_of(object, "co_name");
+  const std::string name = text_of(object, "co_name");
+  known.function = function_of(object, name);
   known.whose = whose(known.file);
-  known.runs_backward = known.function == kRunBackward && known.whose == Whose::kNobodys;
+  known.runs_backward = name == kRunBackward && known.whose == Whose::kNobodys;
   return known;
 }
 

@@ -1,4 +1,5 @@
-// Finds a place in the calling thread's Python frames, such as "train.py:12 in step", for places.h.
+// Finds a place in the calling thread's Python frames, such as "train.py:12 in step" or
+// "model.py:30 in Block.forward", for places.h.
 // A place is the text that the stream log has for an operation.
 #pragma once
 

@@ -43,6 +43,7 @@ int run_alone(const Options& options, const std::filesystem::path& libraries) {
                    ferry::printable(refused).c_str());
     }
   }
+  print(run.most_memory);
   print(run.report, options.log);
   print_verdict(run, options.log);
   write(options.json, to_json(run));

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "sim/check/report_json.h"
+#include "sim/peak/owners_text.h"
 #include "vgpu/run/child.h"
 #include "vgpu/run/verdict.h"
 
@@ -69,7 +70,11 @@ Run run_once(const Options& options, const Setting& setting, const std::filesyst
   run.requires_judged = options.requires_judged;
   cut_to_lines(log.path());
   run.used = std::filesystem::exists(log.path()) && !std::filesystem::is_empty(log.path());
-  if (run.used) run.report = judge(log.path(), options.log);
+  if (run.used) {
+    peak::LogPeakFinder finder;
+    run.report = judge(log.path(), options.log, finder);
+    run.most_memory = finder.peak();
+  }
   run.summary = read_summary(times.path(), setting.card->hardware.name);
   return run;
 }
@@ -79,6 +84,7 @@ nlohmann::ordered_json to_json(const Run& run) {
   json["run"] = {{"judged", name(run.judged())},
                  {"asking_children", run.ending.asking},
                  {"reached_its_end", run.ending.reached}};
+  if (!run.most_memory.owners.empty()) json["peak"] = peak::to_json(run.most_memory);
   if (run.summary) json["simulated"] = to_json(*run.summary);
   return json;
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "sim/check/log_check.h"
+#include "sim/peak/log_peak.h"
 #include "vgpu/run/ending.h"
 #include "vgpu/run/options.h"
 #include "vgpu/run/summary.h"
@@ -42,6 +43,7 @@ struct Run {
   bool used = false;             // the GPU was used outside separately judged parts
   bool requires_judged = false;  // from the options
   check::LogReport report;
+  peak::LogPeak most_memory;  // without owners if the log has no memory
   std::optional<Summary> summary;
 
   Judged judged() const;

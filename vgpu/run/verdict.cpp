@@ -1,17 +1,38 @@
 #include "vgpu/run/verdict.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <sstream>
 
 #include "formats/line_source.h"
 #include "formats/printable.h"
 #include "formats/text_file.h"
+#include "scenarios/units.h"
+#include "sim/peak/owners_text.h"
 
 namespace ferry::vgpu {
 
-check::LogReport judge(const std::filesystem::path& log, const std::string& name) {
+check::LogReport judge(const std::filesystem::path& log, const std::string& name,
+                       StreamOpConsumer& also) {
   std::ifstream in = open_file(log.string());
   LineSource lines(in, name.empty() ? "the log" : name);
-  return check::check_log(lines);
+  return check::check_log(lines, check::LogOptions{.also = &also});
+}
+
+void print(const peak::LogPeak& peak) {
+  constexpr std::size_t kOwners = 6;  // with the two lines above them
+  // Nobody runs out of memory below this, and most scripts that look for races stay there.
+  constexpr std::int64_t kWorthALook = 16 << 20;
+  if (peak.owners.empty() || peak.bytes < kWorthALook) return;
+  const std::string where =
+      peak.devices > 1 ? " on cuda:" + std::to_string(peak.device) + ", the fullest" : "";
+  std::fprintf(stderr, "ferry run: the peak of %s%s, as requested, by who made it:\n",
+               format_bytes(peak.bytes).c_str(), where.c_str());
+  std::istringstream lines(peak::owners_text(peak, kOwners));
+  for (std::string line; std::getline(lines, line);) {
+    std::fprintf(stderr, "%s\n", printable(line).c_str());
+  }
 }
 
 void print(const check::LogReport& report, const std::string& name) {
