@@ -12,13 +12,35 @@ model has to be captured whole.
 import torch
 from torch import nn
 
-from .repeat import repeated
+from .capture import capture, fake_mode
+from .repeat import NotAlike, repeated
 
 # Groups that are kept: the first, which makes views that the later ones share, the one before the
 # repeated one, that one, and the last.
 _KEPT = 4
 # Settings of a layer that only say which of the layers it is.
 _NUMBERS = ("layer_idx", "layer_id", "layer_number", "layer_index", "block_idx", "idx", "index")
+
+
+def captured(make, loss_fn, name, capability=None):
+    """Returns the program of a step, captured with few layers if they are alike.
+
+    make  a function that returns (module, inputs, about). It is called under a fake mode, and once
+          more if the model has to be captured whole
+
+    The other arguments are those of `torch_ferry.capture.capture`."""
+    def step(few):
+        with fake_mode():
+            model, inputs, about = make()
+            cut = Cut(model) if few else None
+        program = capture(model.train(), inputs, loss_fn, name=name, about=about,
+                          assume=("balanced",), capability=capability)
+        return cut.program(program) if few else program
+
+    try:
+        return step(few=True)
+    except (NotAlike, IndexError):  # a model may count its layers by its configuration
+        return step(few=False)
 
 
 class Cut:
