@@ -195,8 +195,8 @@ def _capture(make, path):
     except OSError as error:
         raise Failure(str(error), RESOURCE_MISSING) from error
     except ModuleNotFoundError as error:
-        raise Failure(f"{where_raised(error)}: {error}: install that package",
-                      RESOURCE_MISSING) from error
+        said = f"{where_raised(error)}: {error}: install that package" if error.name else str(error)
+        raise Failure(said, RESOURCE_MISSING) from error
     except Exception as error:  # the library's code may raise anything on fake tensors
         raise Failure(f"{where_raised(error)}: {type(error).__name__}: {error}", USAGE) from error
 

@@ -86,8 +86,8 @@ def kernels_stood_in_for():
         from trl.kernels import chunked_logprob as kernels
         from trl.trainer.utils import add_fused_lm_head as _
     except ImportError as error:
-        raise CaptureError(f"--sft and --dpo need TRL 1.16, or a later one that has its fused head:"
-                           f" pip install trl ({error})") from error
+        raise ModuleNotFoundError("--sft and --dpo need TRL 1.16 or a later one, and what its "
+                                  f"trainers need: pip install trl datasets ({error})") from error
     with mock.patch.multiple(kernels, _TRITON_AVAILABLE=True, _forward_kernel=_Fold(),
                              _backward_kernel=_Fold(),
                              triton=types.SimpleNamespace(cdiv=lambda one, by: -(-one // by))):

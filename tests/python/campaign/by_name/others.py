@@ -1,5 +1,8 @@
 """Published configurations of the hub's most used encoders, encoder-decoders and image models,
-written by hand, as in decoders.py. Of image models the first number is the height and width."""
+written by hand, as in decoders.py. Of image models the first number is the height and width.
+
+SMALL is a small Llama of our own, for trainings with values.
+"""
 
 
 def _bert(hidden, layers, heads, **more):
@@ -28,6 +31,12 @@ def _bart(width, layers, heads):
             "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2,
             "max_position_embeddings": 1024}
 
+
+SMALL = (256, 2, {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 512,
+    "intermediate_size": 1024, "num_hidden_layers": 8, "num_attention_heads": 8,
+    "num_key_value_heads": 4, "vocab_size": 32000, "dtype": "bfloat16",
+    "max_position_embeddings": 512, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0})
 
 _GATED = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 
