@@ -78,7 +78,7 @@ class Options(Asking):
         self.refused("timm:tiny", 7, "a model of timm needs the package timm: pip install timm")
         self.package("timm", TIMM)
         ran = self.planned("timm:tiny", "--batch", "2", "--tokens", "48")
-        self.assertIn("model timm tiny, batch 2, dtype f32, image 3x48x48", ran.stdout)
+        self.assertIn("model timm tiny, batch 2, image 3x48x48, dtype f32", ran.stdout)
         self.assertEqual(len(self.cached()), 1)
         self.refused("timm:tini", 2, "timm has no classifier of images named 'tini': expected tiny")
         self.refused("timm:tiny --lora 4", 2, "--lora is for a model of transformers")
@@ -94,7 +94,7 @@ class Options(Asking):
         self.refused(str(folder), 7, "a pipeline's folder needs the package diffusers")
         self.package("diffusers", DIFFUSERS)
         ran = self.planned(str(folder), "--batch", "2")
-        self.assertIn("Painter: UNet2DConditionModel, batch 2, dtype f32, image 64x64", ran.stdout)
+        self.assertIn("Painter: UNet2DConditionModel, batch 2, image 64x64, dtype f32", ran.stdout)
         self.refused(f"{folder} --tokens 60", 2, "--tokens 60: expected a height and width")
 
     def test_a_function_of_a_file(self):
