@@ -43,6 +43,11 @@ std::string packages() {
   return {};
 }
 
+// A script or a function of a file may depend on anything, so it is captured each time.
+bool is_file_of_python(const std::string& subject) {
+  return subject.ends_with(kScript) || subject.find(".py:") != std::string::npos;
+}
+
 bool begins_as_program(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -170,7 +175,7 @@ bool is_model(const std::string& subject) {
   if (subject.ends_with(".json")) return !begins_as_program(subject);
   const bool is_named = std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
                                     [&](const char* each) { return subject.starts_with(each); });
-  return is_named || subject.ends_with(kScript) || subject.find(".py:") != std::string::npos ||
+  return is_named || is_file_of_python(subject) ||
          std::filesystem::is_regular_file(std::filesystem::path(subject) / "model_index.json");
 }
 
@@ -212,8 +217,7 @@ Program model_program(const std::string& subject, const ModelArguments& argument
   if (code != 0) throw Ended(code);
   while (path.ends_with('\n')) path.pop_back();
   Program program = load_program(path);
-  // A script or a function may depend on anything, so it is captured each time.
-  if (subject.find(kScript) != std::string::npos) std::filesystem::remove(path);
+  if (is_file_of_python(subject)) std::filesystem::remove(path);
   return program;
 }
 
