@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -29,6 +31,7 @@ namespace {
 // What Python itself exits with if it does not find the module.
 constexpr int kNoModule = 1;
 constexpr const char* kScript = ".py";
+constexpr const char* kPrefixes[] = {"hf:", "torchvision:", "timm:"};
 
 // Returns the folder that has the package ferry_command: beside the program in a build, and two
 // folders above it in an installation. Empty if there is none; the interpreter may know one.
@@ -40,11 +43,23 @@ std::string packages() {
   return {};
 }
 
+// A script or a function of a file may depend on anything, so it is captured each time.
+bool is_file_of_python(const std::string& subject) {
+  return subject.ends_with(kScript) || subject.find(".py:") != std::string::npos;
+}
+
 bool begins_as_program(const std::string& path) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
   return line.starts_with(R"({"ferry":)");
+}
+
+std::vector<std::pair<const char*, bool>> flags_of(const ModelArguments& arguments) {
+  return {{"--checkpointing", arguments.checkpointing},
+          {"--sft", arguments.sft},
+          {"--dpo", arguments.dpo},
+          {"--trust", arguments.trust}};
 }
 
 std::vector<std::string> words_of(const std::string& subject, const ModelArguments& arguments,
@@ -61,11 +76,15 @@ std::vector<std::string> words_of(const std::string& subject, const ModelArgumen
   add("--dtype", arguments.dtype);
   add("--attention", arguments.attention);
   add("--lora", arguments.lora);
+  add("--qlora", arguments.qlora);
   if (const std::int64_t tenths = hardware.compute_capability; tenths > 0) {
     add("--capability", fmt::format("{}.{}", tenths / 10, tenths % 10));
   }
-  if (arguments.checkpointing) words.emplace_back("--checkpointing");
+  for (const auto& [option, is_typed] : flags_of(arguments)) {
+    if (is_typed) words.emplace_back(option);
+  }
   words.insert(words.end(), {"--", subject});
+  words.insert(words.end(), arguments.script.begin(), arguments.script.end());
   return words;
 }
 
@@ -134,25 +153,56 @@ void add_model_options(CLI::App& command, ModelArguments& arguments) {
       .add_option("--attention", arguments.attention,
                   "Of a model: sdpa, eager, or another implementation that transformers has")
       ->type_name("NAME");
+  command
+      .add_option("--qlora", arguments.qlora,
+                  "Of a model: as --lora, on weights that bitsandbytes keeps in four bits (NF4)")
+      ->type_name("RANK[,NAME...]")
+      ->excludes("--lora");
   command.add_flag("--checkpointing", arguments.checkpointing,
                    "Of a model: each layer is checkpointed, as by gradient_checkpointing=True");
+  command.add_flag("--sft", arguments.sft,
+                   "Of a model: the step of TRL's SFTTrainer with its defaults, which are bf16 "
+                   "autocast and checkpointed layers");
+  command
+      .add_flag("--dpo", arguments.dpo,
+                "Of a model: the step of TRL's DPOTrainer with its defaults; --batch counts pairs")
+      ->excludes("--sft");
+  command.add_flag("--trust", arguments.trust,
+                   "Of a model of the hub: run the code that its repository has");
+  command
+      .add_option("arguments", arguments.script,
+                  "The arguments of a script, after --: train.py --card h100 -- --epochs 3")
+      ->type_name("ARG");
 }
 
 bool is_model(const std::string& subject) {
   if (subject.ends_with(".json")) return !begins_as_program(subject);
-  return subject.starts_with("hf:") || subject.ends_with(kScript);
+  const bool is_named = std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                                    [&](const char* each) { return subject.starts_with(each); });
+  return is_named || is_file_of_python(subject) ||
+         std::filesystem::is_regular_file(std::filesystem::path(subject) / "model_index.json");
+}
+
+bool is_configuration(const std::string& subject) {
+  return subject.starts_with("hf:") || (subject.ends_with(".json") && is_model(subject));
 }
 
 void refuse_model_options(const std::string& subject, const ModelArguments& arguments) {
-  const std::pair<const char*, bool> typed[] = {
-      {"--tokens", arguments.tokens != 0},           {"--batch", arguments.batch != 0},
-      {"--lora", !arguments.lora.empty()},           {"--dtype", !arguments.dtype.empty()},
-      {"--attention", !arguments.attention.empty()}, {"--checkpointing", arguments.checkpointing}};
+  std::vector<std::pair<const char*, bool>> typed = {
+      {"--tokens", arguments.tokens != 0},   {"--batch", arguments.batch != 0},
+      {"--lora", !arguments.lora.empty()},   {"--qlora", !arguments.qlora.empty()},
+      {"--dtype", !arguments.dtype.empty()}, {"--attention", !arguments.attention.empty()}};
+  const auto flags = flags_of(arguments);
+  typed.insert(typed.end(), flags.begin(), flags.end());
   for (const auto& [option, is_typed] : typed) {
     if (!is_typed) continue;
     throw InputError(option, 0,
                      "expected a model (hf:ORG/NAME or a config.json); " + subject +
                          " is a captured step, whose batch and weights are fixed");
+  }
+  if (!arguments.script.empty()) {
+    throw InputError(arguments.script.front(), 0,
+                     "expected one program; only a script (.py) takes arguments");
   }
 }
 
@@ -175,7 +225,7 @@ Program model_program(const std::string& subject, const ModelArguments& argument
   if (code != 0) throw Ended(code);
   while (path.ends_with('\n')) path.pop_back();
   Program program = load_program(path);
-  if (subject.ends_with(kScript)) std::filesystem::remove(path);  // it is captured each time
+  if (is_file_of_python(subject)) std::filesystem::remove(path);
   return program;
 }
 

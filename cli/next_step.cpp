@@ -29,8 +29,8 @@ bool may_be_without_modules(const PolicyRequest& request) {
 
 // True for a model of transformers whose plan is what the library itself does when it is asked to.
 bool checkpoints_each_layer(const PolicyArguments& arguments, const plan::PolicyRow& row) {
-  return row.policy == name(Policy::kCheckpoint) && is_model(arguments.subject) &&
-         !arguments.subject.ends_with(".py") && arguments.output.empty();
+  return row.policy == name(Policy::kCheckpoint) && is_configuration(arguments.subject) &&
+         arguments.output.empty();
 }
 
 std::string plan_command(const PolicyArguments& arguments, const std::string& file,

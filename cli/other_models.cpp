@@ -52,14 +52,20 @@ std::optional<OtherModel> halved(PolicyArguments arguments, std::int64_t ModelAr
 std::vector<OtherModel> models_that_fit(const PolicyArguments& arguments,
                                         const PolicyRequest& request, bool smaller_helps) {
   std::vector<OtherModel> found;
-  if (!is_model(arguments.subject) || arguments.subject.ends_with(".py")) return found;
-  if (arguments.model.lora.empty()) {
+  if (!is_configuration(arguments.subject)) return found;
+  if (arguments.model.lora.empty() && arguments.model.qlora.empty()) {
     PolicyArguments other = arguments;
     other.model.lora = kRank;
-    if (auto adapters = tried(std::move(other), fmt::format("another training: --lora {}, which "
-                                                            "trains adapters alone",
-                                                            kRank))) {
-      found.push_back(std::move(*adapters));
+    auto adapters = tried(
+        other, fmt::format("another training: --lora {}, which trains adapters alone", kRank));
+    const bool fits = adapters && adapters->way.fits;
+    if (adapters) found.push_back(std::move(*adapters));
+    if (!fits) {
+      std::swap(other.model.lora, other.model.qlora);
+      auto in_four_bits = tried(other, fmt::format("another training: --qlora {}, the same on "
+                                                   "weights of four bits",
+                                                   kRank));
+      if (in_four_bits) found.push_back(std::move(*in_four_bits));
     }
   }
   if (!smaller_helps) return found;

@@ -17,8 +17,8 @@ struct OtherModel {
   PolicyRequest request;  // the training
 };
 
-// Returns the trainings that fit, and one with adapters even if it does not. Empty for a subject
-// that is no model, or is a script. Sequences and batches are halved until one fits; they are tried
+// Returns the trainings that fit, and those with adapters even if they do not. Empty for a subject
+// that is no configuration of transformers. Sequences and batches are halved until one fits; they are tried
 // only if `smaller_helps`. What cannot be captured is left out. Throws Ended if the
 // user stopped the search.
 std::vector<OtherModel> models_that_fit(const PolicyArguments& arguments,

@@ -102,7 +102,8 @@ void add_policy_options(CLI::App& command, PolicyArguments& arguments, Context& 
       command
           .add_option("program", arguments.subject,
                       "A shipped program, a program file or a scenario (.toml); or "
-                      "a model: hf:ORG/NAME, a config.json or a script (.py)")
+                      "a model: hf:ORG/NAME, a config.json, torchvision:NAME, timm:NAME, a "
+                      "pipeline's folder, FILE.py:FUNCTION or a script (.py)")
           ->required();
   CLI::Option* hardware = command
                               .add_option("--card", arguments.hardware,

@@ -1,10 +1,18 @@
-"""Finds the configuration of a model: in a file, in the local cache of the hub, or on the hub.
+"""What `ferry plan` was asked for, if it is a model: which kind, and its configuration.
 
-Only config.json is fetched, never weights and never code. huggingface_hub does it, with the user's
-token, proxy and HF_* variables. Each failure is a `Failure` that says what to do.
+    hf:ORG/NAME[@REVISION], config.json       a model of transformers
+    torchvision:NAME, timm:NAME               a classifier of images
+    FOLDER                                    a pipeline of diffusers (it has model_index.json)
+    FILE.py:FUNCTION, FILE.py                 code of the user
+
+A configuration is found in a file, in the local cache of the hub, or on the hub. Only config.json
+is fetched, never weights; code only with --trust. huggingface_hub does it, with the user's token,
+proxy and HF_* variables. Each failure is a `Failure` that says what to do.
 """
 
+import functools
 import json
+import pathlib
 
 
 class Failure(Exception):
@@ -16,6 +24,89 @@ class Failure(Exception):
 
 
 USAGE, RESOURCE_MISSING = 2, 7
+
+
+class Subject:
+    """One subject. `kind` is "model", "images", "pipeline", "function" or "script"."""
+
+    def __init__(self, text, trusted=False):
+        self.text, self.trusted = text, trusted
+        self.kind = _kind(text)
+
+    @functools.cached_property
+    def _config(self):
+        if self.kind == "pipeline":
+            return _of_pipeline(pathlib.Path(self.text))
+        if self.kind == "images":
+            return self.text.partition(":")[2], {}
+        return config_of(self.text)
+
+    @property
+    def name(self):
+        return self._config[0]
+
+    def contents(self):
+        """Returns the configuration, as a dict. Raises Failure."""
+        return self._config[1]
+
+    @property
+    def code(self):
+        """Returns where code of the hub may be taken from, (repository or folder, revision), or
+        None if it may not."""
+        if not self.trusted:
+            return None
+        name, _, revision = self.text.removeprefix("hf:").partition("@")
+        if self.text.startswith("hf:"):
+            return name, revision or None
+        return str(pathlib.Path(self.text).resolve().parent), None
+
+    def packages(self, how):
+        """Returns the packages that the program depends on, each with what needs it."""
+        if self.kind == "images":
+            library = self.text.partition(":")[0]
+            return [("torch", "a model by its name"), (library, f"a model of {library}")]
+        if self.kind == "pipeline":
+            return [("torch", "a model by its name"), ("diffusers", "a pipeline's folder")]
+        found = [(package, "a model by its name") for package in ("torch", "transformers")]
+        if how["trainer"] != "trainer":
+            found.append(("trl", f"--{how['trainer']}"))
+        return found
+
+
+def _kind(text):
+    if text.endswith(".py"):
+        return "script"
+    if text.startswith(("torchvision:", "timm:")):
+        return "images"
+    if ".py:" in text:
+        return "function"
+    return "pipeline" if pathlib.Path(text).is_dir() else "model"
+
+
+def _of_pipeline(folder):
+    """Returns (name, {"class", "config", "index"}) of the part of a pipeline that is trained."""
+    index = _json(folder / "model_index.json")
+    for part in ("unet", "transformer"):
+        if isinstance(index.get(part), list) and len(index[part]) == 2:
+            config = _json(folder / part / "config.json")
+            kind = index.get("_class_name", "pipeline")
+            return folder.resolve().name, {"class": index[part][1], "config": config,
+                                           "pipeline": kind}
+    raise Failure('model_index.json: expected a pipeline of diffusers with a "unet" or a '
+                  '"transformer"', USAGE)
+
+
+def _json(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            contents = json.load(file)
+    except OSError as error:
+        raise Failure(f"cannot read {path.name}: {error.strerror}", USAGE) from error
+    except ValueError as error:
+        raise Failure(f"{path.name}: expected JSON: {error}", USAGE) from error
+    if not isinstance(contents, dict):
+        raise Failure(f"{path.name}: expected a JSON object", USAGE)
+    return contents
 
 
 def config_of(subject):

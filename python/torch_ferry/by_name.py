@@ -5,21 +5,22 @@
 The model is made of fake tensors by the class that the configuration names, so no weights are
 needed and nothing is allocated. The step is that of a Trainer: labels, a mask of ones, and a loss
 that is divided by the number of labels; fused AdamW and clipped gradients are noted for the plan.
-Models of many equal layers are captured with a few of them (`torch_ferry.few_layers`).
+With `trainer` it is that of TRL's SFTTrainer or DPOTrainer (`torch_ferry.trl_steps`). Models of
+many equal layers are captured with a few of them (`torch_ferry.few_layers`).
 
-Not here: code of the hub, quantised weights, and images or sound for a language model that takes
-them too (it gets text alone, and the program says so).
+Not here: images or sound for a language model that takes them too (it gets text alone, and the
+program says so).
 """
 
 import inspect
 
 import torch
 
+from . import capture
 from . import lora as adapters
-from .capture import capture, fake_mode
-from .few_layers import Cut
+from . import nf4
+from .few_layers import captured
 from .program import CaptureError
-from .repeat import NotAlike
 
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 # Sequences are at most this long by default, and shorter if the model takes no more.
@@ -31,7 +32,8 @@ class UnknownModel(CaptureError):
 
 
 def capture_config(config, name="model", batch=1, tokens=None, dtype=None, attention=None,
-                   lora=None, checkpointing=False, capability=None):
+                   lora=None, quantized=False, checkpointing=False, trainer="trainer", code=None,
+                   capability=None):
     """Returns the `torch_ferry.program.Program` of one training step.
 
     config         the contents of a config.json, as a dict
@@ -39,35 +41,40 @@ def capture_config(config, name="model", batch=1, tokens=None, dtype=None, atten
     dtype          of the weights: "bf16", "f16" or "f32"; by default what the configuration says
     attention      "sdpa", "eager", or another implementation that transformers has
     lora           (rank, names of linear layers), where ("all",) means all but the output head
+    quantized      True: the adapted model's weights have four bits (`torch_ferry.nf4`)
     checkpointing  True: each layer is checkpointed, as by gradient_checkpointing_enable()
+    trainer        whose step: "trainer", "sft" or "dpo"
+    code           (repository or folder, revision) of code that may run, or None
     capability     the compute capability of the card, such as (9, 0)
 
     Raises UnknownModel, and CaptureError if the step cannot be captured."""
-    def step(few):
-        with fake_mode():
-            model, inputs, about = _made(config, batch, tokens, dtype, attention)
-            if lora:
-                adapters.adapt(model, _targets(model, lora[1]), rank=lora[0])
-                about["lora"] = f"rank {lora[0]} on {', '.join(lora[1])}"
-            if checkpointing:
-                _checkpoint(model)
-            cut = Cut(model) if few else None
+    def make():
+        model, inputs, about = _made(config, batch, tokens, dtype, attention, code, trainer)
         about |= {"optimizer": "adamw fused", "clipped": "clip_grad_norm_"}
-        program = capture(model.train(), inputs, lambda output: output.loss, name=name,
-                          about=about, assume=("balanced",), capability=capability)
-        return cut.program(program) if few else program
+        if lora:
+            _adapt(model, lora, quantized, trainer, about)
+        if checkpointing or quantized or trainer != "trainer":
+            _checkpoint(model)
+        if trainer == "sft":
+            model = trl_steps.Sft(model)
+        if trainer == "dpo":
+            reference = None if lora else _made(config, 1, tokens, dtype, attention, code)[0]
+            model = trl_steps.Dpo(model, reference)
+        return model, inputs, about
 
-    try:
-        return step(few=True)
-    except (NotAlike, IndexError):  # a model may count its layers by its configuration
-        return step(few=False)
+    if trainer == "trainer":
+        return captured(make, lambda output: output.loss, name=name, capability=capability)
+    from . import trl_steps
+
+    with trl_steps.kernels_stood_in_for(), capture.cuda():
+        return captured(make, lambda loss: loss, name=name, capability=capability)
 
 
-def _made(config, batch, tokens, dtype, attention):
+def _made(config, batch, tokens, dtype, attention, code, trainer="trainer"):
     """Returns the model, its inputs, and texts about it."""
     import transformers
 
-    made, kind = _class_of(config)
+    made, kind = _class_of(config) if code is None else _class_in(config, code)
     made.use_cache = False
     options = {"attn_implementation": attention} if attention else {}
     weights = DTYPES.get(dtype) or _dtype(made)
@@ -75,9 +82,13 @@ def _made(config, batch, tokens, dtype, attention):
     about = {"model": config.get("_name_or_path") or kind.__name__, "class": kind.__name__,
              "batch": str(batch), "dtype": str(weights).removeprefix("torch."),
              "transformers": transformers.__version__}
-    inputs = _inputs(model, kind.__name__, batch, tokens, about)
+    if trainer != "trainer":
+        about["trainer"] = {"sft": "SFTTrainer", "dpo": "DPOTrainer"}[trainer]
+    sequences = 2 * batch if trainer == "dpo" else batch
+    inputs = _inputs(model, kind.__name__, sequences, tokens, about)
     if "kwargs" in inspect.signature(model.forward).parameters and "input_ids" in inputs:
-        inputs["num_items_in_batch"] = torch.tensor(batch * inputs["labels"].shape[-1])
+        inputs["num_items_in_batch"] = torch.tensor(
+            sequences * inputs["labels"].shape[-1])
     return model, inputs, about
 
 
@@ -89,6 +100,9 @@ def _class_of(config):
     kind = config.get("model_type")
     if not kind:
         raise UnknownModel('expected a configuration of transformers with "model_type"')
+    if kind not in configuration_auto.CONFIG_MAPPING_NAMES and config.get("auto_map"):
+        raise UnknownModel(f"the code of the model_type {kind!r} is in its repository: read it, "
+                           "and run it with --trust")
     if kind not in configuration_auto.CONFIG_MAPPING_NAMES:
         raise UnknownModel(
             f"transformers {transformers.__version__} has no model_type {kind!r}: update "
@@ -106,6 +120,26 @@ def _class_of(config):
             return made, heads[type(made)]
     raise UnknownModel(f"the model_type {kind!r} has no class with a loss: name one in "
                        '"architectures", or capture your script')
+
+
+def _class_in(config, code):
+    """Returns the same from the code of a repository or folder, which runs."""
+    from transformers.dynamic_module_utils import get_class_from_dynamic_module
+
+    classes = config.get("auto_map") or {}
+    head = next((name for name in ("AutoModelForCausalLM", "AutoModelForSeq2SeqLM",
+                                   "AutoModelForMaskedLM", "AutoModelForImageClassification",
+                                   "AutoModelForSequenceClassification") if name in classes), None)
+    if head is None:  # --trust is no harm where there is no code
+        return _class_of(config)
+    where, revision = code
+
+    def find(name):
+        return get_class_from_dynamic_module(classes[name], where, revision=revision)
+
+    if "AutoConfig" in classes:
+        return find("AutoConfig").from_dict(config), find(head)
+    return _class_of({**config, "architectures": None})[0], find(head)
 
 
 def _dtype(config):
@@ -148,6 +182,23 @@ def _inputs(model, kind, batch, size, about):
     return {**inputs, "labels": each.clone() if whole else torch.zeros(batch, dtype=torch.int64)}
 
 
+def _adapt(model, lora, quantized, trainer, about):
+    """Adds adapters, to weights of four bits if they are quantized. Without TRL these are prepared
+    as PEFT's guide has it; TRL leaves them as they are, and its adapters are bfloat16 then."""
+    rank, names = lora
+    targets = _targets(model, names)
+    own = torch.float32
+    if quantized:
+        nf4.quantize(model)
+        if trainer == "trainer":
+            nf4.prepare(model)
+        else:
+            own = torch.bfloat16
+        about["weights"] = "NF4, double quantization"
+    adapters.adapt(model, targets, rank=rank, dtype=own)
+    about["lora"] = f"rank {rank} on {', '.join(names)}"
+
+
 def _targets(model, names):
     """Returns the last parts of the names of the linear layers to adapt."""
     linear = {name.rpartition(".")[2]: layer for name, layer in model.named_modules()
@@ -156,7 +207,7 @@ def _targets(model, names):
         head = model.get_output_embeddings()
         return tuple(name for name, layer in linear.items() if layer is not head)
     if unknown := sorted(set(names) - set(linear)):
-        raise CaptureError(f"--lora: no linear layer is named {unknown[0]!r}; expected some of "
+        raise CaptureError(f"--lora, --qlora: no linear layer is named {unknown[0]!r}; expected some of "
                            f"{', '.join(sorted(linear))}")
     return tuple(names)
 

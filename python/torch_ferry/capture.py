@@ -5,11 +5,12 @@
     python -m torch_ferry.capture llama3-8b --batch 2 --tokens 4096 -o llama.jsonl
     python -m torch_ferry.capture my_package.my_model:step -o mine.jsonl
 
-SPEC is a script, a preset or `module.path:function`. A script runs unmodified on fake tensors, with
-the arguments after `--`, up to its first optimizer step (`torch_ferry.script`). A function also
-runs on fake tensors, so it may build a model of any size. It returns (module, inputs, loss
-function): the inputs are a tuple of arguments or a dict of keyword arguments, and the loss function
-makes a scalar of the module's output. It gets `batch` and `tokens` if you give these options.
+SPEC is a script, a preset, `module.path:function` or `file.py:function`. A script runs unmodified
+on fake tensors, with the arguments after `--`, up to its first optimizer step
+(`torch_ferry.script`). A function also runs on fake tensors, so it may build a model of any size.
+It returns (module, inputs, loss function): the inputs are a tuple of arguments or a dict of keyword
+arguments, and the loss function makes a scalar of the module's output. It gets `batch` and `tokens`
+if you give these options.
 
 From Python: `capture(module, inputs, loss_fn, name="mine").write("mine.jsonl")`. A module of real
 tensors is copied to fake tensors. After a capture all tensors, modules and random generators are as
@@ -169,13 +170,10 @@ def build(spec, **options):
             return spec, *presets.build(spec, **given)
     where, colon, function = spec.partition(":")
     if not (where and colon and function):
-        raise CaptureError("expected a script (a .py file), module.path:function, or one of "
+        raise CaptureError("expected a script (a .py file), module.path:function, "
+                           "file.py:function, or one of "
                            f"{', '.join(presets.NAMES)}; got {spec!r}")
-    sys.path.insert(0, os.getcwd())
-    try:
-        make = getattr(importlib.import_module(where), function)
-    except (ImportError, AttributeError) as error:
-        raise CaptureError(f"cannot import {spec}: {error}") from error
+    make = _function(spec, where, function)
     taken = inspect.signature(make).parameters
     if refused := [key for key in given if key not in taken]:
         raise CaptureError(f"--{refused[0]} is for presets, and for functions that have this "
@@ -185,6 +183,29 @@ def build(spec, **options):
     if not (isinstance(made, tuple) and len(made) == 3):
         raise CaptureError(f"expected {spec} to return (module, inputs, loss function)")
     return function, *made, {"model": spec, **{key: str(value) for key, value in given.items()}}
+
+
+def _function(spec, where, name):
+    """Returns the function of a module, or of a file, whose folder is searched for modules."""
+    from_file = where.endswith(".py")
+    if from_file and not os.path.isfile(where):
+        raise CaptureError(f"the file {where} does not exist")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(where)) if from_file else os.getcwd())
+    try:
+        module = importlib.import_module(
+            os.path.splitext(os.path.basename(where))[0] if from_file else where)
+        return getattr(module, name)
+    except (ImportError, AttributeError) as error:
+        raise CaptureError(f"cannot import {spec}: {error}") from error
+
+
+def capture_function(spec, batch=None, tokens=None, dtype=None, capability=None):
+    """Returns the program of `module.path:function` or `file.py:function`, as the command does."""
+    from .untouched import untouched
+
+    with untouched(), _device("cuda", capability):
+        name, *step, about = build(spec, batch=batch, tokens=tokens, dtype=dtype)
+        return capture(*step, name=name, about=about)
 
 
 def positive(text):
@@ -257,7 +278,7 @@ def _parser():
                                      usage="%(prog)s [OPTIONS] SPEC -o FILE [-- SCRIPT'S ARGS]",
                                      description="Writes one training step as a program file.")
     parser.add_argument("spec", metavar="SPEC",
-                        help="a script, module.path:function, or a preset: "
+                        help="a script, module.path:function, file.py:function, or a preset: "
                         "gpt2, llama3-8b, llama3-8b-lora, mixtral-block, qwen3-8b, resnet50, "
                         "unet, vit-b16")
     parser.add_argument("-o", dest="path", metavar="FILE", required=True)
@@ -310,7 +331,7 @@ def main(arguments=None):
         return 7
     except Exception as error:  # the user's model may raise anything on fake tensors
         if isinstance(error, (CaptureError, ProgramError, Unavailable)):
-            said = str(error)
+            said = str(error) + getattr(error, "device_advice", "")
         else:
             said = f"{where_raised(error)}: {type(error).__name__}: {error}"
         print(f"torch_ferry.capture: {options.spec}: {said}", file=sys.stderr)

@@ -5,14 +5,15 @@ Capturing 32 layers takes eight times as long as capturing four, and says the sa
 first two groups, one more, and the last. `torch_ferry.repeat` repeats the second to last.
 
 Layers are alike if they are of the same classes, with the same parameters and the same settings,
-apart from their number. If the captured layers turn out to differ, `NotAlike` is raised, and the
-model has to be captured whole.
+apart from their number, and if lists of the model's configuration say the same of them. If the
+captured layers turn out to differ, `NotAlike` is raised, and the model has to be captured whole.
 """
 
 import torch
 from torch import nn
 
-from .repeat import repeated
+from .capture import capture, fake_mode
+from .repeat import NotAlike, repeated
 
 # Groups that are kept: the first, which makes views that the later ones share, the one before the
 # repeated one, that one, and the last.
@@ -21,10 +22,32 @@ _KEPT = 4
 _NUMBERS = ("layer_idx", "layer_id", "layer_number", "layer_index", "block_idx", "idx", "index")
 
 
+def captured(make, loss_fn, name, capability=None):
+    """Returns the program of a step, captured with few layers if they are alike.
+
+    make  a function that returns (module, inputs, about). It is called under a fake mode, and once
+          more if the model has to be captured whole
+
+    The other arguments are those of `torch_ferry.capture.capture`."""
+    def step(few):
+        with fake_mode():
+            model, inputs, about = make()
+            cut = Cut(model) if few else None
+        program = capture(model.train(), inputs, loss_fn, name=name, about=about,
+                          assume=("balanced",), capability=capability)
+        return cut.program(program) if few else program
+
+    try:
+        return step(few=True)
+    except (NotAlike, IndexError):  # a model may count its layers by its configuration
+        return step(few=False)
+
+
 class Cut:
     """Removes equal layers from a model in place. `program` puts them back into its program."""
 
     def __init__(self, model):
+        self.model = model
         self.lists = []  # (name, first layer of the repeated group, layers in a group, times)
         for name, layers in [*model.named_modules()]:
             inside = any(name.startswith(other + ".") for other, *_ in self.lists)
@@ -32,11 +55,16 @@ class Cut:
                 self._cut(name, layers)
 
     def _cut(self, name, layers):
-        begin, period, times = _longest([_kind(layer) for layer in layers])
-        if times == 0 or name == "":
+        said = _said_of_each(self.model, len(layers))
+        begin, period, times = _longest([(_kind(layer), said[at])
+                                         for at, layer in enumerate(layers)])
+        first, removed = begin + period, times * period
+        # A model that reads the configuration by the place in the list reads it for the later
+        # layers as well, whose places change.
+        moved = range(first + period + removed, len(layers))
+        if times == 0 or name == "" or any(said[at] != said[at - removed] for at in moved):
             return
-        first = begin + period
-        for _ in range(times * period):
+        for _ in range(removed):
             del layers[first + period]
         self.lists.append((name, first, period, times))
 
@@ -45,6 +73,15 @@ class Cut:
         for each in self.lists:
             program = repeated(program, *each)
         return program
+
+
+def _said_of_each(model, count):
+    """Returns what the configurations say of each of `count` layers, in lists of that length."""
+    configs = {id(config): config for module in model.modules()
+               if hasattr(config := getattr(module, "config", None), "__dict__")}
+    lists = [value for config in configs.values() for value in vars(config).values()
+             if isinstance(value, (list, tuple)) and len(value) == count]
+    return [tuple(repr(each[at]) for each in lists) for at in range(count)]
 
 
 def _kind(module):

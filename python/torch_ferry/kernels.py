@@ -198,8 +198,9 @@ def _efficient(query, key, value, mask, dropout_p, is_causal, scale):
     if mask is not None:
         mask = _as_bias(mask, query.dtype)
         columns = mask.shape[-1]
-        if columns % 16:  # the kernel also needs aligned rows of the mask
-            mask = F.pad(mask, (0, 16 - columns % 16))[..., :columns]
+        *rows, last = mask.stride()
+        if last != 1 or any(stride % 8 for stride in rows):  # the kernel also needs aligned rows
+            mask = F.pad(mask, (0, 8 - columns % 8))[..., :columns]
         mask = mask.expand(query.shape[:2] + (query.shape[2], key.shape[2]))
     return aten._scaled_dot_product_efficient_attention(
         query, key, value, mask, _needs_grad(query, key, value), dropout_p, is_causal,

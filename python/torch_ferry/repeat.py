@@ -10,6 +10,8 @@ in both. `repeated` checks this for two layers, and continues the sequence. The 
 capture of all layers writes, to the byte (tests/python/native/test_few_layers.py).
 """
 
+import math
+
 from .program import Code, Program
 
 _SLOTS = ("in", "free", "saved", "slots", "arguments", "backward", "inputs")
@@ -32,7 +34,10 @@ def repeated(program, layers, first, period, times):
 
     Raises NotAlike."""
     for number, code in enumerate(program.codes):
-        if {"enter": f"{layers}.{first}"} in code.statements:
+        calls = code.statements.count({"enter": f"{layers}.{first}"})
+        if calls > 1:  # such as a reference that is the model without its adapters
+            raise NotAlike(f"{layers}.{first} is called {calls} times")
+        if calls == 1:
             return _Repeat(program, number, layers, first, period, times).program()
     raise NotAlike(f"no code of the program calls {layers}.{first}")
 
@@ -52,10 +57,13 @@ class _Repeat:
         self.modules = {layers: (period, first + period - 1)}  # prefix → (step, last in the group)
         self.globals, self.moved = self._globals()
         made, made_before = _made(self.group), _made(before)
-        if len(self.group) != len(before) or not made["slot"] or not made["node"]:
+        if len(self.group) != len(before) or not made["slot"] or \
+                bool(made["node"]) != bool(made_before["node"]):
             raise NotAlike(f"{layers}.{first} has other statements than the layer before it")
-        self.least = {kind: min(made[kind]) for kind in made}
-        self.width = {kind: min(made[kind]) - min(made_before[kind]) for kind in made}
+        # Without gradients a layer makes no nodes.
+        self.least = {kind: min(made[kind], default=math.inf) for kind in made}
+        self.width = {kind: self.least[kind] - min(made_before[kind]) if made[kind] else 0
+                      for kind in made}
         for kind in made:
             if made[kind] != [at + self.width[kind] for at in made_before[kind]]:
                 raise NotAlike(f"{layers}.{first} numbers its tensors otherwise")

@@ -32,6 +32,13 @@ from .values import ValueMode
 OPTIMIZERS = {"Adam": "adam", "AdamW": "adamw", "SGD": "sgd"}
 
 
+class OnTheCpu(CaptureError):
+    """The script trains on the CPU. `ferry plan` has cards alone, so only the command
+    `torch_ferry.capture` gives the further advice."""
+
+    device_advice = ", or use --device cpu"
+
+
 class _Done(BaseException):
     """Ends the script, because everything about its step is known."""
 
@@ -113,9 +120,9 @@ class Script:
     def _begin(self, module, args, kwargs):
         if self.recorder.device != "cpu" and \
                 all(parameter.device.type == "cpu" for parameter in module.parameters()):
-            raise CaptureError(
+            raise OnTheCpu(
                 f"{asking_line()} calls a model that is on the CPU, and the capture is for a GPU: "
-                'put the model and its batch on "cuda" (no GPU is needed), or use --device cpu')
+                'put the model and its batch on "cuda" (no GPU is needed)')
         self.mode.assumed = self._asked
         others = [p for made in self.optimizers for group in made.param_groups
                   for p in group["params"]]

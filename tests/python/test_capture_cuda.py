@@ -173,10 +173,18 @@ class OnAGpu(unittest.TestCase):
         self.assertIn("ScaledDotProductEfficientAttentionBackward0",
                       [line["node"] for line in forward_of(captured(Own(), (5, 2, 32)), "node")])
 
-    def test_a_mask_is_widened_to_a_multiple_of_16_columns(self):
-        program, _ = self.attention(4, 4, attn_mask=torch.ones(8, 8, dtype=torch.bool))
-        pads = [line for line in forward_of(program, "op") if line["op"] == "aten.constant_pad_nd"]
-        self.assertEqual([line["out"][0]["shape"] for line in pads], [[8, 16]])
+    def test_a_mask_is_widened_to_a_multiple_of_8_columns(self):
+        def pads(tokens):
+            mask = torch.ones(tokens, tokens, dtype=torch.bool)
+            def forward(m, x):
+                heads = (x * m.w).bfloat16().view(1, tokens, 4, 16).transpose(1, 2)
+                return nn.functional.scaled_dot_product_attention(heads, heads, heads,
+                                                                  attn_mask=mask)
+            program = captured(module(forward, ("w", (tokens, 64))), (tokens, 64),
+                               lambda y: y.float().sum())
+            return [line["out"][0]["shape"] for line in forward_of(program, "op")
+                    if line["op"] == "aten.constant_pad_nd"]
+        self.assertEqual([pads(8), pads(12)], [[], [[12, 16]]])
 
     def test_autocast_casts_each_weight_once(self):
         made = nn.Linear(4, 4, bias=False)

@@ -27,8 +27,18 @@ struct Attention {
   double factor() const {
     return scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
   }
+  // With grouped queries a head of keys and values serves several heads of queries.
+  std::int64_t queries_of_a_key() const { return query.size(-3) / key.size(-3); }
+  Tensor for_each_query(const Tensor& of_keys) const {
+    const std::int64_t count = queries_of_a_key();
+    return count == 1 ? of_keys : of_keys.repeat_interleave(count, -3);
+  }
+  Tensor sum_for_keys(const Tensor& of_queries) const {
+    const std::int64_t count = queries_of_a_key();
+    return count == 1 ? of_queries : of_queries.unflatten(-3, {key.size(-3), count}).sum(-3);
+  }
   Tensor scores() const {
-    Tensor scores = at::matmul(query, key.transpose(-2, -1)).mul_(factor());
+    Tensor scores = at::matmul(query, for_each_query(key).transpose(-2, -1)).mul_(factor());
     if (bias) scores.add_(*bias);
     if (causal) {
       const Tensor seen = at::ones({query.size(-2), key.size(-2)}, at::kBool).tril();
@@ -70,8 +80,9 @@ Made forward(const Attention& call, const at::Generator& generator) {
     made.seed = drawn_seed(call.query, generator);
     const Tensor scores = call.scores();
     const Tensor weights = at::softmax(scores, -1);
-    made.output =
-        laid_out(at::matmul(weights * call.mask(weights, made.seed), call.value), call.query);
+    made.output = laid_out(
+        at::matmul(weights * call.mask(weights, made.seed), call.for_each_query(call.value)),
+        call.query);
     made.logsumexp = at::logsumexp(scores, -1).to(at::kFloat);
   } else {
     std::tie(made.output, made.logsumexp) = at::_scaled_dot_product_flash_attention_for_cpu(
@@ -96,14 +107,17 @@ Gradients backward(const Attention& call, const Tensor& gradient, const Made& ma
   }
   const Tensor weights = at::softmax(call.scores(), -1);
   const Tensor mask = call.dropout > 0 ? call.mask(weights, made.seed) : at::ones_like(weights);
-  const Tensor of_weights = at::matmul(gradient, call.value.transpose(-2, -1)) * mask;
+  const Tensor value = call.for_each_query(call.value);
+  const Tensor of_weights = at::matmul(gradient, value.transpose(-2, -1)) * mask;
   const Tensor of_scores = (of_weights - (of_weights * weights).sum({-1}, true)) * weights;
   if (wants_bias) of.bias = of_scores.sum_to_size(call.bias->sizes());
   if (call.dropout == 0) return of;
   const Tensor scaled = of_scores * call.factor();
-  of.query = laid_out(at::matmul(scaled, call.key), call.query);
-  of.key = laid_out(at::matmul(scaled.transpose(-2, -1), call.query), call.key);
-  of.value = laid_out(at::matmul((weights * mask).transpose(-2, -1), gradient), call.value);
+  const Tensor of_keys = at::matmul(scaled.transpose(-2, -1), call.query);
+  const Tensor of_values = at::matmul((weights * mask).transpose(-2, -1), gradient);
+  of.query = laid_out(at::matmul(scaled, call.for_each_query(call.key)), call.query);
+  of.key = laid_out(call.sum_for_keys(of_keys), call.key);
+  of.value = laid_out(call.sum_for_keys(of_values), call.value);
   return of;
 }
 

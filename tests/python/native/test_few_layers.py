@@ -119,6 +119,16 @@ class FewLayers(unittest.TestCase):
                 layer.self_attn.scaling = 1.0 + number
             self.assertEqual(Cut(model).lists, [])
 
+    def test_the_configuration_says_which_layers_are_alike(self):
+        with fake_mode():
+            for said, lists in (["a"] * 12, [("model.layers", 2, 1, 8)]), \
+                    (["a", "b"] * 6, [("model.layers", 4, 2, 2)]), \
+                    (["a"] * 10 + ["b"] * 2, []), \
+                    (["a"] * 5 + ["b"] + ["a"] * 6, [("model.layers", 8, 1, 2)]):
+                model = llama(12)
+                model.config.of_each = said
+                self.assertEqual(Cut(model).lists, lists, said)
+
     def test_layers_that_differ_in_the_program(self):
         with fake_mode():
             model, inputs = step(lambda: llama(12))

@@ -85,6 +85,21 @@ class Attention(Close):
             for leaf, wanted in zip(leaves, formula):
                 self.close(leaf.grad.float(), wanted.grad, rtol=tolerance, atol=4 * tolerance)
 
+    def test_grouped_queries_with_dropout_are_as_with_repeated_keys(self):
+        torch.manual_seed(5)
+        q, k, v = (torch.randn(1, heads, 8, 8, dtype=torch.float16) for heads in (4, 2, 2))
+        results = []
+        for repeated in (False, True):
+            leaves = query, *others = [tensor.cuda().requires_grad_() for tensor in (q, k, v)]
+            keys = [each.repeat_interleave(2, 1) if repeated else each for each in others]
+            torch.manual_seed(3)
+            made = functional.scaled_dot_product_attention(query, *keys, dropout_p=0.5,
+                                                           enable_gqa=not repeated)
+            made.float().square().sum().backward()
+            results.append([made, *(leaf.grad for leaf in leaves)])
+        for one, other in zip(*results):
+            self.close(one.float(), other.float().cpu(), rtol=2e-2, atol=2e-2)
+
 
 class Networks(Close):
     def test_recurrent_networks(self):
