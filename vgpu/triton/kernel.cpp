@@ -1,0 +1,166 @@
+// Prepares a kernel for its launches: finds each operation's function, rejects what is not run, and
+// finds what a launch needs to know beforehand (launch.h).
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "formats/error.h"
+#include "vgpu/triton/launch.h"
+#include "vgpu/triton/operations.h"
+#include "vgpu/triton/reader.h"
+#include "vgpu/triton/slices.h"
+
+namespace ferry::vgpu::triton {
+namespace {
+
+class Preparation {
+ public:
+  explicit Preparation(Kernel& kernel) : kernel_(kernel) {}
+
+  void prepare() {
+    for (Function& function : kernel_.module.functions) {
+      function_ = &function;
+      for (const ValueId argument : function.arguments) check_type(argument, nullptr);
+      prepare(function.body);
+    }
+    for (const auto& id : atomic_results_) {
+      kernel_.is_sequential = kernel_.is_sequential || used_.contains(id);
+    }
+  }
+
+ private:
+  [[noreturn]] void reject(const std::string& what, const Op* op) const {
+    throw std::runtime_error(
+        (op == nullptr ? "" : to_string(kernel_.module.locations[op->location]) + ": ") +
+        "the virtual GPU does not run " + what + " (kernel " + kernel_.name + ")");
+  }
+
+  void check_type(ValueId id, const Op* op) const {
+    const Type& type = function_->types[id];
+    if (type.elem == Elem::kOther || type.pointee == Elem::kPointer || !type.other.empty()) {
+      reject("values of type " + (type.other.empty() ? "pointer to pointer" : type.other), op);
+    }
+    if (static_cast<int>(type.shape.size()) + 1 > kMostAxes) reject("tensors of so many axes", op);
+  }
+
+  void prepare(Region& region) {
+    for (std::size_t i = 0; i < region.blocks.size(); ++i) {
+      BasicBlock& block = region.blocks[i];
+      for (Op& op : block.ops) {
+        prepare(op);
+        for (const Successor& next : op.successors) check_forward(region, i, next, op);
+      }
+      if (block.ops.empty() || !is_terminator(block.ops.back().name)) end(block);
+    }
+    if (region.blocks.size() == 1) find_deaths(region.blocks[0]);
+  }
+
+  // Some regions have no operation at their end, such as a loop that carries nothing.
+  void end(BasicBlock& block) const {
+    Op op;
+    op.name = "scf.yield";
+    if (!block.ops.empty()) op.location = block.ops.back().location;
+    block.ops.push_back(std::move(op));
+  }
+
+  void prepare(Op& op) {
+    for (const ValueId operand : op.operands) used_.insert({function_, operand});
+    for (const Successor& next : op.successors) {
+      for (const ValueId value : next.values) used_.insert({function_, value});
+    }
+    if (op.name.starts_with("tt.atomic")) {
+      for (const ValueId result : op.results) atomic_results_.insert({function_, result});
+    }
+    if (!is_terminator(op.name)) {
+      op.run = find_operation(op.name);
+      if (op.run == nullptr) reject(op.name, &op);
+    }
+    check(op);
+    for (const ValueId result : op.results) check_type(result, &op);
+    for (Region& region : op.regions) prepare(region);
+  }
+
+  void check(const Op& op) {
+    if (op.name == "tt.dot" && !has_product_) {
+      kernel_.multiplies = function_->types[op.operands[0]].elem;
+      has_product_ = true;
+    }
+    if (op.name == "tt.extern_elementwise") {
+      const auto symbol = op.attributes.find("symbol");
+      const std::string name = symbol == op.attributes.end() ? "" : symbol->second;
+      if (!has_function(name)) reject("the function " + name, &op);
+    }
+    if (op.name == "tt.call" &&
+        (op.words.empty() || kernel_.module.find(op.words[0].substr(1)) == nullptr)) {
+      reject("a call of a function that is not in the kernel", &op);
+    }
+    const bool is_small = std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId id) {
+      return function_->types[id].elem == Elem::kI32;
+    });
+    if (op.name == "tt.histogram" && !is_small) reject("tt.histogram of such numbers", &op);
+  }
+
+  void check_forward(const Region& region, std::size_t from, const Successor& next,
+                     const Op& op) const {
+    for (std::size_t i = from + 1; i < region.blocks.size(); ++i) {
+      if (region.blocks[i].label == next.label) return;
+    }
+    reject("a branch backwards", &op);
+  }
+
+  // Finds the operation after which a value of the block is used no more, also not in regions.
+  static void find_deaths(BasicBlock& block) {
+    std::unordered_map<ValueId, std::size_t> last;
+    for (const ValueId argument : block.arguments) last[argument] = block.ops.size();
+    for (std::size_t i = 0; i < block.ops.size(); ++i) {
+      for (const ValueId result : block.ops[i].results) last[result] = i;
+      note_uses(block.ops[i], i, last);
+    }
+    for (const auto& [id, at] : last) {
+      if (at + 1 < block.ops.size()) block.ops[at].dies.push_back(id);
+    }
+    for (Op& op : block.ops) std::sort(op.dies.begin(), op.dies.end());
+  }
+
+  static void note_uses(const Op& op, std::size_t at,
+                        std::unordered_map<ValueId, std::size_t>& last) {
+    const auto note = [&](ValueId id) {
+      if (const auto found = last.find(id); found != last.end()) found->second = at;
+    };
+    for (const ValueId operand : op.operands) note(operand);
+    for (const Successor& next : op.successors) {
+      for (const ValueId value : next.values) note(value);
+    }
+    for (const Region& region : op.regions) {
+      for (const BasicBlock& block : region.blocks) {
+        for (const Op& inner : block.ops) note_uses(inner, at, last);
+      }
+    }
+  }
+
+  Kernel& kernel_;
+  const Function* function_ = nullptr;
+  bool has_product_ = false;
+  std::set<std::pair<const Function*, ValueId>> used_;
+  std::set<std::pair<const Function*, ValueId>> atomic_results_;
+};
+
+}  // namespace
+
+void read_kernel(std::string_view ttir, const std::string& name, Kernel& kernel) {
+  kernel.name = name;
+  kernel.module = read_module(ttir, name);
+  auto& functions = kernel.module.functions;
+  const auto entry = std::find_if(functions.begin(), functions.end(),
+                                  [](const Function& function) { return function.is_public; });
+  if (entry == functions.end()) throw InputError(name, 0, "expected a public function");
+  Preparation(kernel).prepare();
+  kernel.entry = &*entry;
+  find_slice(kernel, *entry);
+}
+
+}  // namespace ferry::vgpu::triton
