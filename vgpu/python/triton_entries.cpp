@@ -6,8 +6,10 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,9 +56,34 @@ DType dtype_of(triton::Elem elem) {
   }
 }
 
-void queue(const triton::Kernel& kernel, triton::Launch launch, cudaStream_t stream) {
+// A kernel, and what its latest launches read and wrote. That depends on the launch alone, and a
+// step of a training mostly launches what the step before did.
+class Loaded {
+ public:
+  triton::Kernel kernel;
+
+  triton::Accesses accesses(const triton::Launch& launch) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [before, accesses] : latest_) {
+      if (before == launch) return accesses;
+    }
+    triton::Accesses found = find_accesses(kernel, launch);
+    latest_.emplace_back(launch, found);
+    if (latest_.size() > kKept) latest_.pop_front();
+    return found;
+  }
+
+ private:
+  static constexpr std::size_t kKept = 64;
+
+  std::mutex mutex_;
+  std::deque<std::pair<triton::Launch, triton::Accesses>> latest_;
+};
+
+void queue(Loaded& loaded, triton::Launch launch, cudaStream_t stream) {
   const AtPlace at_place;
-  triton::Accesses accesses = find_accesses(kernel, launch);
+  const triton::Kernel& kernel = loaded.kernel;
+  triton::Accesses accesses = loaded.accesses(launch);
   KernelCost cost;
   cost.flops = accesses.flops;
   cost.bytes = total(accesses.reads) + total(accesses.writes);
@@ -77,15 +104,15 @@ void queue(const triton::Kernel& kernel, triton::Launch launch, cudaStream_t str
 extern "C" {
 
 // Reads a kernel from TTIR. Returns null if it is not run; ferry_vgpu_triton_error says why.
-const void* ferry_vgpu_triton_load(const char* ttir, const char* name) {
-  auto kernel = std::make_unique<triton::Kernel>();
+void* ferry_vgpu_triton_load(const char* ttir, const char* name) {
+  auto loaded = std::make_unique<Loaded>();
   try {
-    read_kernel(ttir, name, *kernel);
+    read_kernel(ttir, name, loaded->kernel);
   } catch (const std::exception& error) {
     message = error.what();
     return nullptr;
   }
-  return kernel.release();
+  return loaded.release();
 }
 
 // The error of the calling thread's latest load.
@@ -94,7 +121,7 @@ const char* ferry_vgpu_triton_error() { return message.c_str(); }
 // `grid` has three numbers. `arguments` are the kernel's (triton::Launch). `memory` has the address
 // and the bytes of each storage, sorted. Returns null, or an error message that is valid until the
 // thread's next call.
-const char* ferry_vgpu_triton_launch(const void* kernel, const std::int64_t* grid,
+const char* ferry_vgpu_triton_launch(void* kernel, const std::int64_t* grid,
                                      const std::uint64_t* arguments, std::size_t argument_count,
                                      const std::uint64_t* memory, std::size_t storage_count,
                                      void* stream) {
@@ -102,8 +129,7 @@ const char* ferry_vgpu_triton_launch(const void* kernel, const std::int64_t* gri
     triton::Launch launch{.grid = {grid[0], grid[1], grid[2]},
                           .arguments = {arguments, arguments + argument_count},
                           .memory = read_ranges(memory, storage_count)};
-    queue(*static_cast<const triton::Kernel*>(kernel), std::move(launch),
-          static_cast<cudaStream_t>(stream));
+    queue(*static_cast<Loaded*>(kernel), std::move(launch), static_cast<cudaStream_t>(stream));
   } catch (const std::exception& error) {
     message = error.what();
     return message.c_str();

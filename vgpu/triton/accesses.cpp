@@ -3,6 +3,7 @@
 // An element that a load's mask leaves out has the value of the third operand, or 0. In a slice,
 // loads and stores note their ranges and touch nothing.
 #include <array>
+#include <bit>
 #include <cstring>
 #include <string>
 
@@ -32,17 +33,18 @@ void write_as(const float* from, std::int64_t stride, std::int64_t count, char* 
 void add_pointer(Machine& machine, const Op& op) {
   const Value& a = machine.operand(op, 0);
   const Value& b = machine.operand(op, 1);
-  const std::int64_t bytes = bytes_of(machine.type(op.results[0]).pointee);
-  machine.set_result(
-      op, by_whole_number(b.elem(), [&](auto t) {
-        using T = decltype(t);
-        return map<std::uint64_t, std::uint64_t, T>(
-            machine.pool(), Elem::kPointer,
-            [bytes](std::uint64_t x, T y) {
-              return x + static_cast<std::uint64_t>(static_cast<std::int64_t>(y) * bytes);
-            },
-            a, b);
-      }));
+  const int shift =
+      std::countr_zero(static_cast<std::uint64_t>(bytes_of(machine.type(op.results[0]).pointee)));
+  machine.set_result(op, by_whole_number(b.elem(), [&](auto t) {
+                       using T = decltype(t);
+                       return map<std::uint64_t, std::uint64_t, T>(
+                           machine.pool(), Elem::kPointer,
+                           [shift](std::uint64_t x, T y) {
+                             return x + (static_cast<std::uint64_t>(static_cast<std::int64_t>(y))
+                                         << shift);
+                           },
+                           a, b);
+                     }));
 }
 
 Value first_values(Machine& machine, const Op& op, Elem elem, const Dims& dims, bool masked) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "vgpu/triton/machine.h"
@@ -23,6 +24,19 @@ inline Value mask_of(Machine& machine, const Op& op, std::size_t operand) {
   return both(machine.pool(), machine.active(), mask);
 }
 
+// Returns whether all of these elements are touched, and each is behind the one before in memory.
+inline bool is_one_segment(const std::int64_t* addresses, std::int64_t count, std::int64_t bytes,
+                           const std::uint8_t* flags, std::int64_t flag_stride) {
+  if (addresses[count - 1] != addresses[0] + (count - 1) * bytes) return false;
+  if (flags != nullptr) {
+    const std::int64_t flag_count = flag_stride == 0 ? 1 : count;
+    if (std::memchr(flags, 0, static_cast<std::size_t>(flag_count)) != nullptr) return false;
+  }
+  std::int64_t differs = 0;
+  for (std::int64_t i = 1; i < count; ++i) differs |= (addresses[i] - addresses[i - 1]) ^ bytes;
+  return differs == 0;
+}
+
 // Calls each(address, count, place in the result, place in `value`, stride in `value`). An element
 // has `bytes`. `value` gives the elements that are written, and may be the pointers themselves.
 template <class Each>
@@ -36,6 +50,9 @@ void each_segment(Machine& machine, const Op& op, const char* does, std::int64_t
   Walk<3>(dims, {pointers.dims(), mask_dims, value.dims()})
       .runs([&](std::int64_t offset, auto& at, std::int64_t count, auto& strides) {
         const auto* const addresses = pointers.as<std::int64_t>() + at[0];
+        const std::uint8_t* const flags_here = masks ? flags + at[1] : nullptr;
+        const bool is_whole =
+            strides[0] != 0 && is_one_segment(addresses, count, bytes, flags_here, strides[1]);
         for (std::int64_t i = 0; i < count;) {
           if (masks && flags[at[1] + strides[1] * i] == 0) {
             ++i;
@@ -43,7 +60,8 @@ void each_segment(Machine& machine, const Op& op, const char* does, std::int64_t
           }
           const std::int64_t begin = i;
           const std::int64_t address = addresses[strides[0] * i];
-          for (++i; i < count && strides[0] != 0; ++i) {
+          i = is_whole ? count : i + 1;
+          for (; i < count && strides[0] != 0; ++i) {
             if (masks && flags[at[1] + strides[1] * i] == 0) break;
             if (addresses[i] != addresses[i - 1] + bytes) break;
           }

@@ -47,6 +47,8 @@ struct Launch {
   std::vector<std::uint64_t> arguments{};
   // The storages of its tensors, sorted and apart from each other.
   std::vector<Range> memory{};
+
+  bool operator==(const Launch&) const = default;
 };
 
 struct Accesses {
