@@ -71,6 +71,25 @@ out = torch.empty_like(a)
 run = lambda: product.fn[(16, 16)](a, b, out, 2048, 2048, 2048, M=128, N=128, K=32)
 print(triton.testing.do_bench(run))
 """
+# What does not fit an H100's shared memory, and a kernel compiled before its launch, which prints.
+FITS = """
+@triton.jit
+def shows(x, BLOCK: tl.constexpr):
+    tl.device_print("x", tl.load(x + 2 * tl.program_id(0) + tl.arange(0, BLOCK)))
+
+a, b = torch.ones(2, 256, 256, device="cuda")
+out = torch.empty(256, 256, device="cuda")
+for m, n, k in ((128, 128, 64), (256, 256, 128)):
+    try:
+        kernel = product.fn[(2, 2)](a, b, out, 256, 256, 256, M=m, N=n, K=k, num_stages=3)
+        print(kernel.metadata.shared)
+    except triton.runtime.errors.OutOfResources as error:
+        print(error)
+x = torch.tensor([1, 2, 3, -4], dtype=torch.int32, device="cuda")
+kernel = shows.warmup(x, BLOCK=2, grid=(1,))
+kernel[(2, 1, 1)](x, 2)
+torch.cuda.synchronize()
+"""
 NOT_RUN = """
 @triton.jit
 def assembly(x):
@@ -135,6 +154,14 @@ class TritonTest(unittest.TestCase):
         self.assertTrue(0.3 < softmax < 0.5, softmax)  # 1.07 GB at 3.35 TB/s, and less than that
         self.assertTrue(0.017 < product < 0.04, product)  # 17 GFLOP at 989 TFLOP/s
         self.assertIn("0 violations", done.stderr)
+
+    def test_shared_memory_is_the_cards_and_kernels_print(self):
+        done = run(FITS)
+        lines = done.stdout.splitlines()
+        self.assertGreater(int(lines[0]), 65536, done.stderr)
+        self.assertRegex(lines[1], "shared memory, Required: [0-9]+, Hardware limit: 232448")
+        self.assertEqual(lines[2:], ["pid (0, 0, 0) idx (0) x: 1", "pid (0, 0, 0) idx (1) x: 2",
+                                     "pid (1, 0, 0) idx (0) x: 3", "pid (1, 0, 0) idx (1) x: -4"])
 
     def test_an_operation_that_is_not_run_is_named(self):
         done = run(NOT_RUN)

@@ -3,21 +3,27 @@
 Triton has a registry of backends, each with a compiler and a driver. This file puts its own two in
 the place of NVIDIA's. So compilation, autotuning, heuristics, hooks and caches stay Triton's:
 
-    Compiler    NVIDIA's, up to TTIR, which the virtual GPU executes; no PTX and no cubin is made.
-                Tensor descriptors become pointers, as for cards before the H100
+    Compiler    NVIDIA's, up to TTIR, which the virtual GPU executes, and up to the pass that says
+                how much shared memory the kernel needs on the card; no PTX and no cubin is made
     Driver      PyTorch's current device and stream; launches go to the virtual GPU. Autotuning and
                 triton.testing.do_bench take the card's simulated time, and compute nothing
 
-Not covered: Gluon, and shared memory (a kernel that does not fit a card's is not rejected).
+Not covered: Gluon; registers, of which each kernel is said to need 32 a thread.
 """
 
 import ctypes
 import importlib.metadata
+import os
 import struct
+import tempfile
 
 import torch
 
 SUPPORTED = ("3.9",)  # TTIR changes from version to version
+# The most shared memory of a block by compute capability, in KiB: CUDA C++ programming guide, table
+# "Technical specifications per compute capability".
+SHARED_KIB = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227,
+              110: 227, 120: 99, 121: 99}
 NO_GLUON = "CUDA error: operation not supported: the virtual GPU does not run Gluon's kernels"
 
 
@@ -150,7 +156,8 @@ class Utils:
 
     def get_device_properties(self, device):
         card = torch.cuda.get_device_properties(device)
-        return {"max_shared_mem": 1 << 30, "max_num_regs": 65536,
+        shared = SHARED_KIB.get(10 * card.major + card.minor, 48)
+        return {"max_shared_mem": 1024 * shared, "max_num_regs": 65536,
                 "multiprocessor_count": card.multi_processor_count, "warpSize": 32,
                 "sm_clock_rate": 1_500_000, "mem_clock_rate": 1_500_000, "mem_bus_width": 4096}
 
@@ -195,6 +202,38 @@ def make_driver(library):
     return Driver
 
 
+def without_descriptors(ttir, context):
+    """Tensor descriptors become pointers, as Triton does for cards that have no hardware for them."""
+    from triton._C.libtriton import ir, passes
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "kernel.ttir")
+        with open(path, "w") as file:
+            file.write(ttir)
+        module = ir.parse_mlir_module(path, context)
+    module.context = context
+    manager = ir.pass_manager(context)
+    passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
+    passes.common.add_canonicalizer(manager)
+    passes.common.add_cse(manager)
+    manager.run(module, "without_descriptors")
+    return str(module)
+
+
+def shared_bytes(module, options, capability):
+    """Returns the shared memory that the card would need. Changes the module."""
+    from triton._C.libtriton import ir, nvidia, passes
+    from triton.backends.nvidia.compiler import get_ptx_version_from_options
+    version = get_ptx_version_from_options(options, capability)
+    manager = ir.pass_manager(module.context)
+    passes.ttgpuir.add_combine_tensor_select_and_if(manager)
+    passes.ttgpuir.add_allocate_warp_groups(manager, False)
+    passes.convert.add_scf_to_cf(manager)
+    passes.gluon.add_inliner(manager)
+    nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(manager, capability, version)
+    manager.run(module, "shared_bytes")
+    return module.get_int_attr("ttg.shared") or 0
+
+
 def make_compiler(nvidias):
     from triton.backends.compiler import Language
 
@@ -208,10 +247,14 @@ def make_compiler(nvidias):
                 raise NotImplementedError(NO_GLUON)
 
             def make(module, metadata):
-                metadata["name"] = module.get_entry_func_name()
-                metadata["shared"] = 0
-                # Before 9.0 there are no descriptors in hardware, and Triton removes them.
-                return nvidias.make_ttir(module, metadata, options, min(80, self.target.arch))
+                ttir = nvidias.make_ttir(module, metadata, options, self.target.arch)
+                text = str(ttir)
+                if "tensordesc" in text:
+                    text = without_descriptors(text, ttir.context)
+                metadata["name"] = ttir.get_entry_func_name()
+                lowered = self.make_ttgir(ttir, metadata, options, self.target.arch)
+                metadata["shared"] = shared_bytes(lowered, options, self.target.arch)
+                return text
             stages["ttir"] = make
 
         def hash(self):

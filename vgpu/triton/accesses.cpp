@@ -105,8 +105,11 @@ void store(Machine& machine, const Op& op) {
           std::int64_t stride) { write_elements(address, count, elem, value, at, stride); });
 }
 
-constexpr std::array<Operation, 3> kOperations = {
-    {{"tt.addptr", add_pointer}, {"tt.load", load}, {"tt.store", store}}};
+constexpr std::array<Operation, 5> kOperations = {{{"tt.addptr", add_pointer},
+                                                   {"tt.load", load},
+                                                   {"tt.store", store},
+                                                   {"tt.atomic_load", load},
+                                                   {"tt.atomic_store", store}}};
 
 }  // namespace
 

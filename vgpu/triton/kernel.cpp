@@ -82,6 +82,36 @@ class Preparation {
     check(op);
     for (const ValueId result : op.results) check_type(result, &op);
     for (Region& region : op.regions) prepare(region);
+    check_counts(op);
+  }
+
+  // The numbers of values fit each other, so that nothing is read beyond them.
+  void check_counts(const Op& op) const {
+    const auto need = [&](bool fits) {
+      if (!fits) throw InputError(kernel_.name, op.line, "expected as many values as types");
+    };
+    const auto end_of = [](const Region& region) -> const Op& {
+      return region.blocks.back().ops.back();
+    };
+    if (op.name == "scf.for") {
+      need(op.operands.size() == 3 + op.results.size());
+      need(op.regions[0].blocks[0].arguments.size() == 1 + op.results.size());
+      need(end_of(op.regions[0]).operands.size() == op.results.size());
+    } else if (op.name == "scf.if") {
+      need(op.results.empty() || op.regions.size() == 2);
+      for (const Region& region : op.regions) {
+        need(end_of(region).operands.size() == op.results.size());
+      }
+    } else if (op.name == "scf.while") {
+      need(op.operands.size() == op.regions[0].blocks[0].arguments.size());
+      need(end_of(op.regions[0]).operands.size() == 1 + op.results.size());
+      need(op.regions[1].blocks[0].arguments.size() == op.results.size());
+      need(end_of(op.regions[1]).operands.size() == op.operands.size());
+    } else if (op.name == "tt.reduce" || op.name == "tt.scan") {
+      need(op.regions.size() == 1 && op.results.size() == op.operands.size());
+      need(op.regions[0].blocks[0].arguments.size() == 2 * op.operands.size());
+      need(end_of(op.regions[0]).operands.size() == op.operands.size());
+    }
   }
 
   void check(const Op& op) {

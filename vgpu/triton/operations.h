@@ -9,7 +9,8 @@
 //   products.cpp      tt.dot
 //   accesses.cpp      loads and stores
 //   atomics.cpp       atomic operations
-//   control.cpp       loops, branches, calls
+//   control.cpp       loops, branches, calls, assertions
+//   printing.cpp      tl.device_print
 #pragma once
 
 #include <span>
@@ -34,6 +35,7 @@ std::span<const Operation> products();
 std::span<const Operation> accesses();
 std::span<const Operation> atomics();
 std::span<const Operation> control();
+std::span<const Operation> printing();
 
 // Returns null if the operation is not run.
 void (*find_operation(std::string_view name))(Machine&, const Op&);

@@ -9,9 +9,11 @@
 namespace ferry::vgpu::triton {
 namespace {
 
-bool is_atomic(const Op& op) { return op.name.starts_with("tt.atomic"); }
-bool is_load(const Op& op) { return op.name == "tt.load"; }
-bool is_store(const Op& op) { return op.name == "tt.store"; }
+bool is_load(const Op& op) { return op.name == "tt.load" || op.name == "tt.atomic_load"; }
+bool is_store(const Op& op) { return op.name == "tt.store" || op.name == "tt.atomic_store"; }
+bool is_atomic(const Op& op) {
+  return op.name.starts_with("tt.atomic") && !is_load(op) && !is_store(op);
+}
 bool is_access(const Op& op) { return is_atomic(op) || is_load(op) || is_store(op); }
 
 const Op& end_of(const Region& region) { return region.blocks.back().ops.back(); }
