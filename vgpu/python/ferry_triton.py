@@ -203,7 +203,7 @@ def make_driver(library):
 
 
 def without_descriptors(ttir, context):
-    """Tensor descriptors become pointers, as Triton does for cards that have no hardware for them."""
+    """Tensor descriptors become pointers, as for cards that have no hardware for them."""
     from triton._C.libtriton import ir, passes
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "kernel.ttir")
