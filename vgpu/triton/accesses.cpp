@@ -33,8 +33,11 @@ void write_as(const float* from, std::int64_t stride, std::int64_t count, char* 
 void add_pointer(Machine& machine, const Op& op) {
   const Value& a = machine.operand(op, 0);
   const Value& b = machine.operand(op, 1);
-  const int shift =
-      std::countr_zero(static_cast<std::uint64_t>(bytes_of(machine.type(op.results[0]).pointee)));
+  const std::int64_t bytes = bytes_of(machine.type(op.results[0]).pointee);
+  if (Value made = ramp_sum(machine.pool(), Elem::kPointer, a, b, bytes); made.exists()) {
+    return machine.set_result(op, std::move(made));
+  }
+  const int shift = std::countr_zero(static_cast<std::uint64_t>(bytes));
   machine.set_result(op, by_whole_number(b.elem(), [&](auto t) {
                        using T = decltype(t);
                        return map<std::uint64_t, std::uint64_t, T>(

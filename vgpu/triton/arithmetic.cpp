@@ -102,6 +102,18 @@ void high_product(Machine& machine, const Op& op) {
                              a, b));
 }
 
+// Sums and products of ramps stay ramps.
+template <class F>
+void ramps_or(Machine& machine, const Op& op, std::int64_t factor) {
+  const Value& a = machine.operand(op, 0);
+  Value made = factor == 0 ? ramp_product(machine.pool(), a, machine.operand(op, 1))
+                           : ramp_sum(machine.pool(), a.elem(), a, machine.operand(op, 1), factor);
+  made.exists() ? machine.set_result(op, std::move(made)) : whole2<F>(machine, op);
+}
+void add_whole(Machine& machine, const Op& op) { ramps_or<Add>(machine, op, 1); }
+void subtract_whole(Machine& machine, const Op& op) { ramps_or<Subtract>(machine, op, -1); }
+void multiply_whole(Machine& machine, const Op& op) { ramps_or<Multiply>(machine, op, 0); }
+
 void absolute(Machine& machine, const Op& op) {
   const Value& a = machine.operand(op, 0);
   machine.set_result(
@@ -174,9 +186,9 @@ void clamp(Machine& machine, const Op& op) {
                      }));
 }
 
-constexpr std::array<Operation, 33> kOperations = {{{"arith.addi", whole2<Add>},
-                                                    {"arith.subi", whole2<Subtract>},
-                                                    {"arith.muli", whole2<Multiply>},
+constexpr std::array<Operation, 33> kOperations = {{{"arith.addi", add_whole},
+                                                    {"arith.subi", subtract_whole},
+                                                    {"arith.muli", multiply_whole},
                                                     {"arith.divsi", whole2<Divide>},
                                                     {"arith.divui", whole2<DivideUnsigned>},
                                                     {"arith.remsi", whole2<Remainder>},

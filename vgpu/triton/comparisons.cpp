@@ -30,6 +30,10 @@ Value compared(Machine& machine, const Op& op, const std::string& how) {
 
 void compare_whole(Machine& machine, const Op& op) {
   std::string how = op.words.at(0);
+  if (how == "slt") {
+    Value made = ramp_below(machine.pool(), machine.operand(op, 0), machine.operand(op, 1));
+    if (made.exists()) return machine.set_result(op, std::move(made));
+  }
   const bool is_unsigned = how[0] == 'u';
   const bool is_signed = how[0] == 's';
   if (is_unsigned || is_signed) how.erase(0, 1);

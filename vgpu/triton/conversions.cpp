@@ -31,6 +31,9 @@ Value to_whole(Machine& machine, Elem to, const Value& a, F f) {
 void extend(Machine& machine, const Op& op, bool is_signed) {
   const Value& a = machine.operand(op, 0);
   const Elem to = machine.type(op.results[0]).elem;
+  if (is_signed && a.ramp() != nullptr && to == Elem::kI64) {
+    return machine.set_result(op, Value(machine.pool(), to, a.dims(), *a.ramp()));
+  }
   machine.set_result(
       op, by_whole_number(a.elem(), [&](auto from) {
         using From = decltype(from);

@@ -53,6 +53,15 @@ bool all(const Value& mask);
 Value merged(Pool& pool, const Value& where, const Value& a, const Value& b);
 // The value with axes of these lengths, which are its own or take the place of 1.
 Value spread(Pool& pool, const Value& value, const Dims& dims);
+// a + factor * b, without their elements, if each is a ramp or one number for each program, and one
+// is a ramp; nothing otherwise. `factor` times an element of b fits 64 bits.
+Value ramp_sum(Pool& pool, Elem elem, const Value& a, const Value& b, std::int64_t factor);
+// The product of a ramp and one number; nothing if they are not that.
+Value ramp_product(Pool& pool, const Value& a, const Value& b);
+// A ramp with another axis of length 1.
+Value ramp_expanded(Pool& pool, const Value& a, int axis);
+// Where a ramp is below a number of each program; nothing if they are not that.
+Value ramp_below(Pool& pool, const Value& a, const Value& b);
 // The value with every axis at its full length, except perhaps the programs'.
 Value whole(Pool& pool, const Value& value, const std::vector<std::int64_t>& shape);
 

@@ -119,11 +119,11 @@ void number_of_programs(Machine& machine, const Op& op) {
 
 void make_range(Machine& machine, const Op& op) {
   const int begin = std::atoi(op.attributes.at("start").c_str());
-  Value made(machine.pool(), Elem::kI32, dims_of(1, machine.type(op.results[0])));
-  for (std::int64_t i = 0; i < made.elements(); ++i) {
-    made.as<std::int32_t>()[i] = begin + static_cast<std::int32_t>(i);
-  }
-  machine.set_result(op, made);
+  Ramp ramp{.bases = {begin}};
+  ramp.steps[1] = 1;
+  const Dims dims = dims_of(1, machine.type(op.results[0]));
+  if (dims[1] == 1) ramp.steps[1] = 0;
+  machine.set_result(op, Value(machine.pool(), Elem::kI32, dims, ramp));
 }
 
 void splat(Machine& machine, const Op& op) {
@@ -146,6 +146,9 @@ void same(Machine& machine, const Op& op) { machine.set_result(op, machine.opera
 
 void expand_dims(Machine& machine, const Op& op) {
   const Value& a = machine.operand(op, 0);
+  if (a.ramp() != nullptr) {
+    return machine.set_result(op, ramp_expanded(machine.pool(), a, 1 + axis_of(op)));
+  }
   Dims dims = a.dims();
   dims.insert(1 + axis_of(op), 1);
   machine.set_result(op, a.with(dims));

@@ -69,8 +69,18 @@ Value::Value(Pool& pool, Elem elem, const Dims& dims)
   buffer_->uses = 1;
 }
 
+Value::Value(Pool& pool, Elem elem, const Dims& dims, Ramp ramp)
+    : elem_(elem),
+      dims_(dims),
+      pool_(&pool),
+      ramp_(std::make_shared<const Ramp>(std::move(ramp))) {}
+
 Value::Value(const Value& other)
-    : elem_(other.elem_), dims_(other.dims_), pool_(other.pool_), buffer_(other.buffer_) {
+    : elem_(other.elem_),
+      dims_(other.dims_),
+      pool_(other.pool_),
+      buffer_(other.buffer_),
+      ramp_(other.ramp_) {
   if (buffer_ != nullptr) ++buffer_->uses;
 }
 
@@ -79,6 +89,7 @@ Value& Value::operator=(Value other) noexcept {
   std::swap(dims_, other.dims_);
   std::swap(pool_, other.pool_);
   std::swap(buffer_, other.buffer_);
+  std::swap(ramp_, other.ramp_);
   return *this;
 }
 
@@ -87,14 +98,58 @@ void Value::release() {
   buffer_ = nullptr;
 }
 
+namespace {
+
+template <class T>
+void fill_ramp(const Ramp& ramp, const Dims& dims, T* into) {
+  const std::int64_t programs = dims[0];
+  const std::int64_t each = dims.elements() / programs;
+  for (std::int64_t p = 0; p < programs; ++p) {
+    std::int64_t first = ramp.bases[ramp.bases.size() == 1 ? 0 : static_cast<std::size_t>(p)];
+    std::array<std::int64_t, kMostAxes> index{};
+    const int last = dims.rank - 1;
+    const std::int64_t length = last > 0 ? dims[last] : 1;
+    const std::int64_t step = last > 0 ? ramp.steps[static_cast<std::size_t>(last)] : 0;
+    for (std::int64_t row = 0; row < each; row += length) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        into[p * each + row + i] = static_cast<T>(first + step * i);
+      }
+      for (int axis = last - 1; axis > 0; --axis) {
+        const auto k = static_cast<std::size_t>(axis);
+        first += ramp.steps[k];
+        if (++index[k] < dims[axis]) break;
+        first -= ramp.steps[k] * dims[axis];
+        index[k] = 0;
+      }
+    }
+  }
+}
+
+bool is_wide(Elem elem) { return elem == Elem::kI64 || elem == Elem::kPointer; }
+
+}  // namespace
+
+void Value::fill() const {
+  buffer_ = pool_->take(static_cast<std::size_t>(dims_.elements()) * stored_bytes(elem_));
+  buffer_->uses = 1;
+  std::byte* const bytes = buffer_->bytes();
+  if (elem_ == Elem::kI32) return fill_ramp(*ramp_, dims_, reinterpret_cast<std::int32_t*>(bytes));
+  fill_ramp(*ramp_, dims_, reinterpret_cast<std::int64_t*>(bytes));
+}
+
 Value Value::with(const Dims& dims) const {
+  if (buffer_ == nullptr && ramp_ != nullptr) fill();
   Value same = *this;
+  same.ramp_ = nullptr;
   same.dims_ = dims;
   return same;
 }
 
 Value Value::with(Elem elem) const {
+  const bool stays = is_wide(elem) && is_wide(elem_);
+  if (!stays && buffer_ == nullptr && ramp_ != nullptr) fill();
   Value same = *this;
+  if (!stays) same.ramp_ = nullptr;
   same.elem_ = elem;
   return same;
 }

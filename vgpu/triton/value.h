@@ -9,12 +9,16 @@
 // Elements are stored as bool (kI1, one byte), std::int8_t to std::int64_t (also addresses), float
 // (also for the small floating-point types) or double.
 //
+// Most addresses are *ramps*: an element is a number of its program plus a step for each axis. A
+// ramp has no buffer until somebody reads its elements; ramps.cpp works on ramps without that.
+//
 // Buffers are shared and counted, without atomics: a value is used by one thread.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -67,30 +71,41 @@ class Pool {
   std::array<std::vector<Buffer*>, 48> free_;  // by the logarithm of the size
 };
 
+struct Ramp {
+  std::vector<std::int64_t> bases;              // one for all programs, or one for each
+  std::array<std::int64_t, kMostAxes> steps{};  // 0 along the programs and axes of length 1
+};
+
 class Value {
  public:
   Value() = default;
   Value(Pool& pool, Elem elem, const Dims& dims);
+  // Elements of kI32, kI64 or kPointer.
+  Value(Pool& pool, Elem elem, const Dims& dims, Ramp ramp);
   Value(const Value& other);
   Value(Value&& other) noexcept
       : elem_(other.elem_),
         dims_(other.dims_),
         pool_(other.pool_),
-        buffer_(std::exchange(other.buffer_, nullptr)) {}
+        buffer_(std::exchange(other.buffer_, nullptr)),
+        ramp_(std::move(other.ramp_)) {}
   Value& operator=(Value other) noexcept;
   ~Value() { release(); }
 
-  bool exists() const { return buffer_ != nullptr; }
+  bool exists() const { return buffer_ != nullptr || ramp_ != nullptr; }
+  const Ramp* ramp() const { return ramp_.get(); }  // null if it is none
   Elem elem() const { return elem_; }
   const Dims& dims() const { return dims_; }
   std::int64_t elements() const { return dims_.elements(); }
 
   template <class T>
   T* as() {
+    if (buffer_ == nullptr) fill();
     return reinterpret_cast<T*>(buffer_->bytes());
   }
   template <class T>
   const T* as() const {
+    if (buffer_ == nullptr) fill();
     return reinterpret_cast<const T*>(buffer_->bytes());
   }
 
@@ -102,11 +117,13 @@ class Value {
 
  private:
   void release();
+  void fill() const;  // gives a ramp its elements
 
   Elem elem_ = Elem::kOther;
   Dims dims_;
   Pool* pool_ = nullptr;
-  Pool::Buffer* buffer_ = nullptr;
+  mutable Pool::Buffer* buffer_ = nullptr;
+  std::shared_ptr<const Ramp> ramp_;
 };
 
 std::size_t stored_bytes(Elem elem);  // of an element in a Value

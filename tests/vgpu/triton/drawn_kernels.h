@@ -29,8 +29,7 @@ class DrawnKernel {
     line("%base = tt.get_program_id x : i32");
     line("%size = arith.constant " + std::to_string(kTile) + " : i32");
     line("%first = arith.muli %base, %size : i32");
-    line("%lanes = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>");
-    line("%grid = tt.reshape %lanes : tensor<128xi32> -> " + type("i32"));
+    draw(2) == 0 ? lanes_by_axis() : lanes_by_number();
     line("%start = tt.splat %first : i32 -> " + type("i32"));
     line("%at = arith.addi %start, %grid : " + type("i32"));
     pointers("%x", "%from");
@@ -60,6 +59,25 @@ class DrawnKernel {
   void pointers(const std::string& argument, const std::string& name) {
     line(name + "_0 = tt.splat " + argument + " : !tt.ptr<f32> -> " + type("!tt.ptr<f32>"));
     line(name + " = tt.addptr " + name + "_0, %at : " + type("!tt.ptr<f32>") + ", " + type("i32"));
+  }
+
+  // The numbers of the tile's elements, from 0 on, as a sum for each axis or as one range.
+  void lanes_by_axis() {
+    line("%rows = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>");
+    line("%columns = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>");
+    line("%width = arith.constant dense<16> : tensor<8xi32>");
+    line("%below = arith.muli %rows, %width : tensor<8xi32>");
+    line("%row = tt.expand_dims %below {axis = 1 : i32} : tensor<8xi32> -> tensor<8x1xi32>");
+    line(
+        "%column = tt.expand_dims %columns {axis = 0 : i32} : tensor<16xi32> -> "
+        "tensor<1x16xi32>");
+    line("%all_rows = tt.broadcast %row : tensor<8x1xi32> -> " + type("i32"));
+    line("%all_columns = tt.broadcast %column : tensor<1x16xi32> -> " + type("i32"));
+    line("%grid = arith.addi %all_rows, %all_columns : " + type("i32"));
+  }
+  void lanes_by_number() {
+    line("%lanes = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>");
+    line("%grid = tt.reshape %lanes : tensor<128xi32> -> " + type("i32"));
   }
 
   void step() {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/vgpu/triton/kernels.h"
 
 namespace ferry::vgpu::triton {
@@ -135,6 +137,69 @@ TEST(LaunchTest, ProgramsGoThroughLoopsAndBranchesOfTheirOwn) {
                  bytes_of(ends, 0, 4)};
   std::sort(written.begin(), written.end(), [](Range a, Range b) { return a.address < b.address; });
   EXPECT_EQ(accesses.writes, written);
+}
+
+// out[row, column] = row * 10 + column of a tile whose rows are longer than the tensor's, with a
+// mask, and each second element of another.
+constexpr const char* kTiles = R"(
+    %c2 = arith.constant dense<2> : tensor<4xi32> loc(#loc)
+    %c10 = arith.constant dense<10> : tensor<4x1xi32> loc(#loc)
+    %stride = arith.constant dense<5> : tensor<4x1xi32> loc(#loc)
+    %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32> loc(#loc)
+    %n4 = tt.splat %n : i32 -> tensor<4xi32> loc(#loc)
+    %few = arith.cmpi slt, %i, %n4 : tensor<4xi32> loc(#loc)
+    %row = tt.expand_dims %i {axis = 1 : i32} : tensor<4xi32> -> tensor<4x1xi32> loc(#loc)
+    %column = tt.expand_dims %i {axis = 0 : i32} : tensor<4xi32> -> tensor<1x4xi32> loc(#loc)
+    %mask1 = tt.expand_dims %few {axis = 0 : i32} : tensor<4xi1> -> tensor<1x4xi1> loc(#loc)
+    %mask = tt.broadcast %mask1 : tensor<1x4xi1> -> tensor<4x4xi1> loc(#loc)
+    %0 = arith.muli %row, %stride : tensor<4x1xi32> loc(#loc)
+    %1 = tt.splat %out : !tt.ptr<i32> -> tensor<4x1x!tt.ptr<i32>> loc(#loc)
+    %2 = tt.addptr %1, %0 : tensor<4x1x!tt.ptr<i32>>, tensor<4x1xi32> loc(#loc)
+    %3 = tt.broadcast %2 : tensor<4x1x!tt.ptr<i32>> -> tensor<4x4x!tt.ptr<i32>> loc(#loc)
+    %4 = tt.broadcast %column : tensor<1x4xi32> -> tensor<4x4xi32> loc(#loc)
+    %5 = tt.addptr %3, %4 : tensor<4x4x!tt.ptr<i32>>, tensor<4x4xi32> loc(#loc)
+    %6 = arith.muli %row, %c10 : tensor<4x1xi32> loc(#loc)
+    %7 = tt.broadcast %6 : tensor<4x1xi32> -> tensor<4x4xi32> loc(#loc)
+    %8 = arith.addi %7, %4 : tensor<4x4xi32> loc(#loc)
+    tt.store %5, %8, %mask : tensor<4x4x!tt.ptr<i32>> loc(#loc1)
+    %9 = arith.muli %i, %c2 : tensor<4xi32> loc(#loc)
+    %10 = tt.splat %other : !tt.ptr<i32> -> tensor<4x!tt.ptr<i32>> loc(#loc)
+    %11 = tt.addptr %10, %9 : tensor<4x!tt.ptr<i32>>, tensor<4xi32> loc(#loc)
+    tt.store %11, %i : tensor<4x!tt.ptr<i32>> loc(#loc)
+)";
+
+TEST(LaunchTest, TilesAreTouchedRowByRow) {
+  Numbers out(20, -1);
+  Numbers other(8, -1);
+  Launched made(kernel_text("%out: !tt.ptr<i32>, %other: !tt.ptr<i32>, %n: i32", kTiles));
+  made.with(out).with(other).with(std::int64_t{3});
+  made.run();
+  EXPECT_EQ(out,
+            (Numbers{0, 1, 2, -1, -1, 10, 11, 12, -1, -1, 20, 21, 22, -1, -1, 30, 31, 32, -1, -1}));
+  EXPECT_EQ(other, (Numbers{0, -1, 1, -1, 2, -1, 3, -1}));
+  Ranges written;
+  for (const std::size_t row : {0U, 1U, 2U, 3U}) {
+    written.push_back(bytes_of(out, 5 * row, 3));
+    written.push_back(bytes_of(other, 2 * row, 1));
+  }
+  std::sort(written.begin(), written.end(), [](Range a, Range b) { return a.address < b.address; });
+  EXPECT_EQ(made.accesses().writes, written);
+}
+
+TEST(LaunchTest, NumbersOf32BitsWrapAround) {
+  Numbers out(4, 0);
+  Launched made(kernel_text("%out: !tt.ptr<i32>, %n: i32", R"(
+    %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32> loc(#loc)
+    %n4 = tt.splat %n : i32 -> tensor<4xi32> loc(#loc)
+    %0 = arith.addi %i, %n4 : tensor<4xi32> loc(#loc)
+    %1 = tt.splat %out : !tt.ptr<i32> -> tensor<4x!tt.ptr<i32>> loc(#loc)
+    %2 = tt.addptr %1, %i : tensor<4x!tt.ptr<i32>>, tensor<4xi32> loc(#loc)
+    %3 = arith.cmpi slt, %0, %n4 : tensor<4xi32> loc(#loc)
+    %4 = arith.select %3, %i, %0 : tensor<4xi1>, tensor<4xi32> loc(#loc)
+    tt.store %2, %4 : tensor<4x!tt.ptr<i32>> loc(#loc)
+)"));
+  made.with(out).with(std::int64_t{std::numeric_limits<std::int32_t>::max()}).run();
+  EXPECT_EQ(out, (Numbers{std::numeric_limits<std::int32_t>::max(), 1, 2, 3}));
 }
 
 // A lock, as in Triton's tutorial 05: a program takes it, counts, and gives it back.
