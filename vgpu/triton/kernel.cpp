@@ -1,6 +1,7 @@
 // Prepares a kernel for its launches: finds each operation's function, rejects what is not run, and
 // finds what a launch needs to know beforehand (launch.h).
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -48,6 +49,7 @@ class Preparation {
   }
 
   void prepare(Region& region) {
+    if (region.blocks.size() > 1) sort(region);
     for (std::size_t i = 0; i < region.blocks.size(); ++i) {
       BasicBlock& block = region.blocks[i];
       for (Op& op : block.ops) {
@@ -57,6 +59,29 @@ class Preparation {
       if (block.ops.empty() || !is_terminator(block.ops.back().name)) end(block);
     }
     if (region.blocks.size() == 1) find_deaths(region.blocks[0]);
+  }
+
+  // Puts each block behind those that branch to it, where no branch goes in a circle.
+  static void sort(Region& region) {
+    std::vector<std::size_t> order;  // the last block first
+    std::vector<bool> seen(region.blocks.size());
+    const std::function<void(std::size_t)> visit = [&](std::size_t number) {
+      seen[number] = true;
+      for (const Op& op : region.blocks[number].ops) {
+        for (const Successor& next : op.successors) {
+          for (std::size_t i = 0; i < region.blocks.size(); ++i) {
+            if (!seen[i] && region.blocks[i].label == next.label) visit(i);
+          }
+        }
+      }
+      order.push_back(number);
+    };
+    visit(0);
+    std::vector<BasicBlock> sorted;  // without blocks that nobody comes to
+    for (std::size_t i = order.size(); i-- > 0;) {
+      sorted.push_back(std::move(region.blocks[order[i]]));
+    }
+    region.blocks = std::move(sorted);
   }
 
   // Some regions have no operation at their end, such as a loop that carries nothing.
@@ -90,6 +115,14 @@ class Preparation {
     const auto need = [&](bool fits) {
       if (!fits) throw InputError(kernel_.name, op.line, "expected as many values as types");
     };
+    const bool is_load = op.name == "tt.load" || op.name == "tt.atomic_load";
+    const bool is_access = is_load || op.name == "tt.store" || op.name.starts_with("tt.atomic");
+    if (is_access) {
+      need(op.operands.size() >= (is_load ? 1U : op.name == "tt.atomic_cas" ? 3U : 2U));
+      need(function_->types[op.operands[0]].elem == Elem::kPointer);
+    }
+    if (op.name == "tt.dot") need(op.operands.size() == 3 && op.results.size() == 1);
+    need(op.successors.size() < 2 || (op.successors.size() == 2 && !op.operands.empty()));
     const auto end_of = [](const Region& region) -> const Op& {
       return region.blocks.back().ops.back();
     };
@@ -137,9 +170,10 @@ class Preparation {
   void check_forward(const Region& region, std::size_t from, const Successor& next,
                      const Op& op) const {
     for (std::size_t i = from + 1; i < region.blocks.size(); ++i) {
-      if (region.blocks[i].label == next.label) return;
+      if (region.blocks[i].label != next.label) continue;
+      if (region.blocks[i].arguments.size() == next.values.size()) return;
     }
-    reject("a branch backwards", &op);
+    reject("such a branch, perhaps backwards,", &op);
   }
 
   // Finds the operation after which a value of the block is used no more, also not in regions.

@@ -44,9 +44,9 @@ class Machine {
   bool is_slice() const { return runs_ == Runs::kSlice; }
   bool is_sequential() const { return kernel_.is_sequential; }
   const Value& at(ValueId id) const { return values_[id]; }
-  const Value& operand(const Op& op, std::size_t i) const { return values_[op.operands[i]]; }
+  const Value& operand(const Op& op, std::size_t i) const { return values_[op.operands.at(i)]; }
   void set(ValueId id, Value value) { values_[id] = std::move(value); }
-  void set_result(const Op& op, Value value) { values_[op.results[0]] = std::move(value); }
+  void set_result(const Op& op, Value value) { values_[op.results.at(0)] = std::move(value); }
   const Type& type(ValueId id) const { return function_->types[id]; }
   const Launch& launch() const { return launch_; }
   std::int64_t program() const { return first_program_; }  // the first of the chunk

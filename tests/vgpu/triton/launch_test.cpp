@@ -272,6 +272,30 @@ TEST(LaunchTest, ProgramsThatReturnedDoNothingMore) {
   EXPECT_EQ(made.accesses().writes, Ranges{bytes_of(out, 2, 2)});
 }
 
+TEST(LaunchTest, BlocksMayStandInAnyOrderAndNeverInACircle) {
+  const auto text = [](const std::string& last) {
+    return kernel_text("%out: !tt.ptr<i32>", R"(
+    %c2 = arith.constant 2 : i32 loc(#loc)
+    %p = tt.get_program_id x : i32 loc(#loc)
+    %0 = arith.cmpi slt, %p, %c2 : i32 loc(#loc)
+    %1 = tt.addptr %out, %p : !tt.ptr<i32>, i32 loc(#loc)
+    cf.cond_br %0, ^bb2, ^bb3(%p : i32) loc(#loc)
+  ^bb1:  // pred: ^bb3
+    tt.return loc(#loc)
+  ^bb3(%x: i32):  // 2 preds: ^bb0, ^bb2
+    tt.store %1, %x : !tt.ptr<i32> loc(#loc)
+    cf.br ^bb1 loc(#loc)
+  ^bb2:  // pred: ^bb0
+    %2 = arith.subi %p, %c2 : i32 loc(#loc)
+    cf.br )" + last + " loc(#loc)\n  ^bb4:\n");
+  };
+  Numbers out(4, 0);
+  Launched made(text("^bb3(%2 : i32)"));
+  made.with(out).on(4).run();
+  EXPECT_EQ(out, (Numbers{-2, -1, 2, 3}));
+  EXPECT_THROW(Launched(text("^bb2")), std::runtime_error);
+}
+
 TEST(LaunchTest, ManyRangesAreCoveredByFew) {
   const Ranges storages{{0, 100}, {200, 100}};
   const Ranges ranges{{0, 4}, {8, 4}, {20, 4}, {200, 4}, {205, 4}};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "formats/error.h"
 #include "tests/vgpu/triton/kernels.h"
 
@@ -89,6 +91,54 @@ TEST(ReaderTest, SaysWhatItExpected) {
   EXPECT_EQ(error("    %1 = arith.negf %x : <f32\n"), "k:4: expected a type, got '<f32'");
   EXPECT_EQ(error("    %1 = arith.negf %x\n"), "k:4: expected the type of %1, got ''");
   EXPECT_EQ(error("    scf.if %x {\n"), "k:9: expected '}', got ''");
+}
+
+// What is left of a kernel when a part is missing, or stands twice, is read or rejected.
+TEST(ReaderTest, AnyTextIsReadOrRejected) {
+  const std::string whole = kernel_text("%x: !tt.ptr<f32>, %i: i32", R"(
+    %c0 = arith.constant 0 : i32 loc(#loc)
+    %cst = arith.constant dense<1.000000e+00> : tensor<4xf32> loc(#loc)
+    %s:2 = scf.for %k = %c0 to %i step %i iter_args(%a = %i, %b = %cst) -> (i32, tensor<4xf32>)  : i32 {
+      %1 = arith.cmpi eq, %a, %c0 : i32 loc(#loc)
+      %2 = scf.if %1 -> (i32) {
+        scf.yield %a : i32 loc(#loc)
+      } else {
+        scf.yield %k : i32 loc(#loc)
+      } loc(#loc)
+      scf.yield %2, %b : i32, tensor<4xf32> loc(#loc)
+    } {tt.num_stages = 2 : i32} loc(#loc1)
+    %w = scf.while (%q = %s#0) : (i32) -> i32 {
+      %4 = arith.cmpi slt, %q, %i : i32 loc(#loc)
+      scf.condition(%4) %q : i32 loc(#loc)
+    } do {
+    ^bb0(%q2: i32 loc(unknown)):
+      scf.yield %q2 : i32 loc(#loc)
+    } loc(#loc)
+    %r = "tt.reduce"(%s#1) <{axis = 0 : i32}> ({
+    ^bb0(%l: f32, %m: f32):
+      %5 = arith.addf %l, %m : f32 loc(#loc)
+      tt.reduce.return %5 : f32 loc(#loc)
+    }) : (tensor<4xf32>) -> f32 loc(callsite(#loc1 at #loc))
+    %6 = tt.addptr %x, %w : !tt.ptr<f32>, i32 loc(#loc)
+    tt.store %6, %r : !tt.ptr<f32> loc(#loc1)
+)");
+  int rejected = 0;
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = whole;
+    const std::size_t from = random() % text.size();
+    const std::size_t count = random() % (i % 3 == 0 ? 3 : 60);
+    i % 2 == 0 ? text.erase(from, count) : text.insert(random() % text.size(), text, from, count);
+    Kernel kernel;
+    try {
+      read_kernel(text, "k", kernel);
+    } catch (const std::exception&) {
+      ++rejected;
+    }
+  }
+  EXPECT_GT(rejected, 1000);
+  Kernel kernel;
+  EXPECT_NO_THROW(read_kernel(whole, "k", kernel));
 }
 
 }  // namespace
