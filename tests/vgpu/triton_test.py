@@ -96,9 +96,14 @@ def assembly(x):
     y = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(x)], tl.int32, True, 1)
     tl.store(x, y)
 
+for device in ("cuda", "cpu"):
+    try:
+        assembly[(1,)](torch.ones(1, dtype=torch.int32, device=device))
+    except (NotImplementedError, ValueError) as error:
+        print(error)
 try:
-    assembly[(1,)](torch.ones(1, dtype=torch.int32, device="cuda"))
-except NotImplementedError as error:
+    launch(*torch.ones(3, n))
+except ValueError as error:
     print(error)
 """
 
@@ -163,11 +168,13 @@ class TritonTest(unittest.TestCase):
         self.assertEqual(lines[2:], ["pid (0, 0, 0) idx (0) x: 1", "pid (0, 0, 0) idx (1) x: 2",
                                      "pid (1, 0, 0) idx (0) x: 3", "pid (1, 0, 0) idx (1) x: -4"])
 
-    def test_an_operation_that_is_not_run_is_named(self):
+    def test_what_is_not_run_is_named(self):
         done = run(NOT_RUN)
         self.assertRegex(done.stdout, r"script.py:\d+: the virtual GPU does not run "
                                       r"tt.elementwise_inline_asm \(kernel assembly\)")
-        self.assertIn("so these calls failed: assembly, of Triton", done.stderr)
+        self.assertIn("so these calls failed: assembly, of Triton (2 times)", done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "Pointer argument (at 0) cannot be "
+                         "accessed from Triton (cpu tensor?)")
 
 
 class OtherTritonTest(unittest.TestCase):

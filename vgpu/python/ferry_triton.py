@@ -116,6 +116,9 @@ class Arguments:
         numbers.append(value.data_ptr())
         tensor = value if isinstance(value, torch.Tensor) else getattr(value, "base", None)
         if isinstance(tensor, torch.Tensor):
+            if not tensor.is_cuda:  # page-locked memory as well, whose host accesses are judged
+                raise ValueError(f"Pointer argument (at {len(numbers) - 1}) cannot be accessed "
+                                 "from Triton (cpu tensor?)")
             storage = tensor.untyped_storage()
             if storage.nbytes() > 0:
                 address = storage.data_ptr()
