@@ -7,6 +7,7 @@ import torch
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 N = 1000
 
@@ -85,6 +86,42 @@ def tiles(x, out, rows, columns, R: tl.constexpr, C: tl.constexpr):
     target = tl.make_tensor_descriptor(out, [columns, rows], [rows, 1], [C, R])
     i, j = tl.program_id(0) * R, tl.program_id(1) * C
     target.store([j, i], tl.trans(source.load([i, j])))
+
+
+@triton.jit
+def doubled(source, target, R: tl.constexpr, C: tl.constexpr):
+    """Two descriptors that the host made."""
+    i, j = tl.program_id(0) * R, tl.program_id(1) * C
+    target.store([i, j], source.load([i, j]) * 2)
+
+
+@triton.jit
+def attention(q, k, v, out, scale, WIDTH: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    """Causal, a block of queries a program, with a running maximum."""
+    rows, columns = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, WIDTH)
+    query = tl.load(q + rows[:, None] * WIDTH + columns[None, :])
+    largest, total = tl.full((M,), -float("inf"), tl.float32), tl.zeros((M,), tl.float32)
+    made = tl.zeros((M, WIDTH), tl.float32)
+    for begin in range(0, (tl.program_id(0) + 1) * M, N):
+        at = begin + tl.arange(0, N)
+        key = tl.load(k + at[:, None] * WIDTH + columns[None, :])
+        score = tl.dot(query, tl.trans(key)) * scale
+        score = tl.where(rows[:, None] >= at[None, :], score, -float("inf"))
+        larger = tl.maximum(largest, tl.max(score, axis=1))
+        score = tl.exp(score - larger[:, None])
+        shrinks = tl.exp(largest - larger)
+        total = total * shrinks + tl.sum(score, axis=1)
+        value = tl.load(v + at[:, None] * WIDTH + columns[None, :])
+        made = tl.dot(score.to(value.dtype), value, made * shrinks[:, None])
+        largest = larger
+    tl.store(out + rows[:, None] * WIDTH + columns[None, :], made / total[:, None])
+
+
+@triton.jit
+def square_of_f8(a, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    value = tl.load(a + i[:, None] * N + i[None, :])
+    tl.store(out + i[:, None] * N + i[None, :], tl.dot(value, value))
 
 
 @triton.jit
@@ -167,6 +204,20 @@ def cases():
     rows, flipped = torch.randn(37, 204, device="cuda"), torch.empty(204, 37, device="cuda")
     tiles[(5, 13)](rows, flipped, 37, 204, R=8, C=16)
     yield "tiles", flipped, rows.t()
+    twice = torch.empty_like(rows)
+    doubled[(5, 13)](TensorDescriptor.from_tensor(rows, [8, 16]),
+                     TensorDescriptor.from_tensor(twice, [8, 16]), R=8, C=16)
+    yield "doubled", twice, 2 * rows
+    q, k, v = torch.randn(3, 128, 32, device="cuda")
+    made = torch.empty_like(q)
+    attention[(2,)](q, k, v, made, 32**-0.5, WIDTH=32, M=64, N=32)
+    wanted = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None],
+                                                              is_causal=True)
+    yield "attention", made, wanted[0]
+    small = torch.randn(32, 32, device="cuda").to(torch.float8_e5m2)
+    made = torch.empty(32, 32, device="cuda")
+    square_of_f8[(1,)](small, made, N=32)
+    yield "square_of_f8", made, small.float() @ small.float()
     x = torch.randn(6, 128, device="cuda")
     index = torch.tensor([3, 0, 1, 1, 0, 1], dtype=torch.int32, device="cuda")
     for what, wanted in row_works(x, index).items():
