@@ -49,6 +49,10 @@ def beyond(x, out, index, BY_DATA: tl.constexpr):
         tl.store(out + i, tl.load(x + i), mask=i < 8)
 
 x, out = torch.ones(1000, device="cuda"), torch.ones(1000, device="cuda")
+# A second storage of the first's memory takes nothing away from it.
+part = torch.utils.dlpack.from_dlpack(x[:10])
+launch(part, x, out, 10)
+launch(x, part, out, 10)
 index = torch.tensor([1000], device="cuda")
 try:
     beyond[(1,)](x, out, index, BY_DATA="data" in sys.argv)

@@ -5,6 +5,7 @@
 // thread that is, without the interpreter. A kernel is never unloaded, because it may be queued.
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -26,9 +27,18 @@ constexpr std::size_t kMostRanges = 256;
 thread_local std::string message;
 thread_local bool only_times = false;
 
+// The ranges are sorted. Storages may overlap, as two of one memory do; they become one.
 std::vector<Range> read_ranges(const std::uint64_t* numbers, std::size_t count) {
   std::vector<Range> ranges;
-  for (std::size_t i = 0; i < count; ++i) ranges.push_back({numbers[2 * i], numbers[2 * i + 1]});
+  for (std::size_t i = 0; i < count; ++i) {
+    const Range next{numbers[2 * i], numbers[2 * i + 1]};
+    if (!ranges.empty() && next.address < ranges.back().end()) {
+      Range& last = ranges.back();
+      last.bytes = std::max(last.end(), next.end()) - last.address;
+    } else {
+      ranges.push_back(next);
+    }
+  }
   return ranges;
 }
 
@@ -56,47 +66,59 @@ DType dtype_of(triton::Elem elem) {
   }
 }
 
-// A kernel, and what its latest launches read and wrote. That depends on the launch alone, and a
-// step of a training mostly launches what the step before did.
+// What the judge and the clock are told of a launch.
+struct Told {
+  std::vector<Range> reads;
+  std::vector<Range> writes;
+  std::int64_t bytes = 0;  // that the launch reads and writes, without the gaps that were filled
+  std::int64_t flops = 0;
+};
+
+// A kernel, and what was told of its latest launches. That depends on the launch alone, and a step
+// of a training mostly launches what the step before did.
 class Loaded {
  public:
   triton::Kernel kernel;
 
-  triton::Accesses accesses(const triton::Launch& launch) {
+  Told told(const triton::Launch& launch) {
     const std::lock_guard lock(mutex_);
-    for (const auto& [before, accesses] : latest_) {
-      if (before == launch) return accesses;
+    for (const auto& [before, told] : latest_) {
+      if (before == launch) return told;
     }
     triton::Accesses found = find_accesses(kernel, launch);
-    latest_.emplace_back(launch, found);
+    Told told{.reads = {},
+              .writes = {},
+              .bytes = total(found.reads) + total(found.writes),
+              .flops = found.flops};
+    told.reads = triton::bounded(std::move(found.reads), launch.memory, kMostRanges);
+    told.writes = triton::bounded(std::move(found.writes), launch.memory, kMostRanges);
+    latest_.emplace_back(launch, told);
     if (latest_.size() > kKept) latest_.pop_front();
-    return found;
+    return told;
   }
 
  private:
   static constexpr std::size_t kKept = 64;
 
   std::mutex mutex_;
-  std::deque<std::pair<triton::Launch, triton::Accesses>> latest_;
+  std::deque<std::pair<triton::Launch, Told>> latest_;
 };
 
 void queue(Loaded& loaded, triton::Launch launch, cudaStream_t stream) {
   const AtPlace at_place;
   const triton::Kernel& kernel = loaded.kernel;
-  triton::Accesses accesses = loaded.accesses(launch);
+  Told told = loaded.told(launch);
   KernelCost cost;
-  cost.flops = accesses.flops;
-  cost.bytes = total(accesses.reads) + total(accesses.writes);
+  cost.flops = told.flops;
+  cost.bytes = told.bytes;
   cost.computes_in = dtype_of(kernel.multiplies);
-  std::vector<Range> reads = triton::bounded(std::move(accesses.reads), launch.memory, kMostRanges);
-  std::vector<Range> writes =
-      triton::bounded(std::move(accesses.writes), launch.memory, kMostRanges);
   const auto shared = std::make_shared<const triton::Launch>(std::move(launch));
   const bool computes = !only_times;
   const auto body = [&kernel, shared, computes] {
     if (computes) run(kernel, *shared);
   };
-  vgpu::launch(stream, kernel.name.c_str(), std::move(reads), std::move(writes), body, cost);
+  vgpu::launch(stream, kernel.name.c_str(), std::move(told.reads), std::move(told.writes), body,
+               cost);
 }
 
 }  // namespace
