@@ -18,8 +18,8 @@ struct OtherModel {
 };
 
 // Returns the trainings that fit, and those with adapters even if they do not. Empty for a subject
-// that is no configuration of transformers. Sequences and batches are halved until one fits; they are tried
-// only if `smaller_helps`. What cannot be captured is left out. Throws Ended if the
+// that is no configuration of transformers. Sequences and batches are halved until one fits; they
+// are tried only if `smaller_helps`. What cannot be captured is left out. Throws Ended if the
 // user stopped the search.
 std::vector<OtherModel> models_that_fit(const PolicyArguments& arguments,
                                         const PolicyRequest& request, bool smaller_helps);

@@ -4,7 +4,8 @@
                        they are written, and the end of the run counts them. Other backends, and a
                        callable of the script's own, make no kernels and stay as they are
     torch._inductor    fails with an error when it is called directly, to make a file for example
-    Triton             a launch of the script's own kernel fails with an error that names it
+    Triton             its kernels run (ferry_triton.py); of other versions than that file supports,
+                       a launch fails with an error that names the kernel
     TorchScript        fuses nothing for a GPU: scripted code runs operator by operator
 
 Dynamo, Inductor and Triton are imported late, if at all, because that takes long. Each is changed
@@ -16,6 +17,7 @@ import importlib.machinery
 import os
 import sys
 
+import ferry_triton
 import torch
 
 REFUSAL = "CUDA error: operation not supported: the virtual GPU does not run compiled kernels"
@@ -53,16 +55,20 @@ class Late:
 class Compilers:
     """Changes the compilers. `note_refusal` is called with the name of each rejected kernel."""
 
-    def __init__(self, note_refusal):
+    def __init__(self, library, note_refusal):
         self._note_refusal = note_refusal
+        self._triton = ferry_triton.Triton(library, note_refusal)
         self._process = os.getpid()  # a forked child's end is not the end of the run
         self._as_written = 0
 
     def install(self):
         changes = {"torch._dynamo.eval_frame": self._run_as_written,
-                   "torch._inductor.compile_fx": self._refuse_inductor,
-                   "triton.runtime.autotuner": self._refuse_launches("Autotuner"),
-                   "triton.runtime.jit": self._refuse_launches("JITFunction")}
+                   "torch._inductor.compile_fx": self._refuse_inductor}
+        if ferry_triton.is_supported():
+            changes |= self._triton.changes()
+        else:
+            changes |= {"triton.runtime.autotuner": self._refuse_launches("Autotuner"),
+                        "triton.runtime.jit": self._refuse_launches("JITFunction")}
         for name in changes.keys() & sys.modules.keys():
             changes[name](sys.modules[name])
         sys.meta_path.insert(0, Late(changes))
@@ -107,7 +113,7 @@ class Compilers:
     def _refuse_launches(self, launcher):
         def run(kernel, *_, **__):
             function = getattr(kernel, "base_fn", kernel.fn)
-            self._refuse(f"{function.__name__}, of Triton")
+            self._refuse(f"{function.__name__}, of Triton {ferry_triton.version()}")
 
         def change(module):
             getattr(module, launcher).run = run

@@ -79,7 +79,7 @@ def start(settings):
     import ferry_policies
     import ferry_views
     compilers = ferry_compilers.Compilers(
-        lambda name: library.ferry_vgpu_note_refusal(name.encode()))
+        library, lambda name: library.ferry_vgpu_note_refusal(name.encode()))
     compilers.install()
     ferry_extensions.watch(library.ferry_vgpu_look_for_extensions)
     ferry_views.watch(library)

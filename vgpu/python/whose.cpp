@@ -17,6 +17,9 @@ constexpr std::array<std::string_view, 16> kPassOn = {
     "utils/_contextlib.py", "utils/_device.py",      "utils/_python_dispatch.py",
     "utils/_pytree.py"};
 
+// Triton's functions that a kernel's launch goes through.
+constexpr std::string_view kTriton = "/site-packages/triton/";
+
 // Returns whether the file belongs to the launcher or replaces functions of PyTorch.
 bool is_launchers(std::string_view file) {
   return file.ends_with("/vgpu/launch.py") || file.find("/vgpu/ferry_") != std::string_view::npos;
@@ -26,6 +29,7 @@ bool is_launchers(std::string_view file) {
 
 Whose whose(std::string_view file) {
   if (file.starts_with("<frozen ") || is_launchers(file)) return Whose::kNobodys;
+  if (file.find(kTriton) != std::string_view::npos) return Whose::kNobodys;
   const std::size_t torch = file.find(kTorch);
   if (torch == std::string_view::npos) return Whose::kPrograms;
   const std::string_view within = file.substr(torch + kTorch.size());

@@ -28,5 +28,6 @@ def trained(folder, cpu):
     return weights(trainer.model)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    told(trained(folder, False), trained(folder, True))
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        told(trained(folder, False), trained(folder, True))

@@ -19,12 +19,14 @@ class Program:
     what: str
     path: tuple = ()  # published versions that stand before what is installed
     ranks: int = 0    # processes, each with a device of its own
+    values: str = "the same bits"
 
 
 PROGRAMS = (
     Program("save_on_cpu.py", "save_on_cpu(pin_memory=True)"),
     Program("torchtune_decoder.py", "torchtune 0.6.1", ("torchtune==0.6.1", "torchao==0.9.0")),
     Program("trl_sft.py", "TRL 1.14.0's SFTTrainer, activation_offloading=True", ("trl==1.14.0",)),
+    Program("trl_sft_triton.py", "TRL's SFTTrainer with its Triton loss", values="within 1e-6"),
     Program("accelerate_hooks.py", "accelerate's cpu_offload, dispatch_model"),
     Program("trainer.py", "transformers' Trainer"),
     Program("ddp.py", "DistributedDataParallel on Gloo, one rank", ranks=1),
@@ -64,5 +66,5 @@ def try_all(tools, names, pool):
         races = sum(len(judged.violations) for judged in said)
         same = all(judged.last_line() == "True" for judged in said)
         yield (program.file, program.what, str(said[0].operations),
-               f"{races} races" if races else "clean", "the same bits" if same else "OTHER",
+               f"{races} races" if races else "clean", program.values if same else "OTHER",
                f"{time.monotonic() - begun:.0f}"), faults

@@ -52,9 +52,15 @@ else:
 
 
 @pytest.mark.skipif(triton is None, reason="there is no Triton")
-def test_a_kernel_of_tritons_is_refused_by_name():
+def test_a_kernel_of_tritons_runs_or_is_refused_by_its_version():
     x = torch.ones(16, device="cuda")
+    version = getattr(triton, "__version__", "")
+    runs = version.startswith("3.9.")
     for kernel in (plus_one, tuned(plus_one)):
-        with pytest.raises(NotImplementedError, match=r"compiled kernels \(plus_one, of Triton\)"):
+        if runs:
             kernel[(1,)](x, 16)
-    assert x.sum().item() == 16
+            continue
+        refusal = rf"compiled kernels \(plus_one, of Triton {version}\)"
+        with pytest.raises(NotImplementedError, match=refusal):
+            kernel[(1,)](x, 16)
+    assert x.sum().item() == (48 if runs else 16)
