@@ -82,9 +82,12 @@ def rest_of(text):
             yield textwrap.fill(part, 100, break_long_words=False, break_on_hyphens=False)
 
 
-def options_table(rows):
-    rows = [row for row in rows if row.names[-1] not in LEFT_OUT]
-    return "\n".join(["| option | meaning |", "|---|---|", *map(option_row, rows)]) if rows else ""
+def options_table(rows, arguments=()):
+    """One table, arguments first."""
+    lines = [*map(argument_row, arguments),
+             *(option_row(row) for row in rows if row.names[-1] not in LEFT_OUT)]
+    left = "argument, option" if arguments else "option"
+    return "\n".join([f"| {left} | meaning |", "|---|---|", *lines]) if lines else ""
 
 
 def section(helped, shared=(), shared_title="", rest=True):
@@ -96,13 +99,12 @@ def section(helped, shared=(), shared_title="", rest=True):
     if helped.commands:
         parts.append("\n".join(["| command | what it does |", "|---|---|",
                                 *(command_row(row, helped.words) for row in helped.commands)]))
+    arguments = helped.sections.get("Positionals", ())
     for name, rows in helped.sections.items():
         rows = [row for row in rows if row not in shared]
-        if name == "Positionals":
-            parts.append("\n".join(["| argument | meaning |", "|---|---|",
-                                    *map(argument_row, rows)]))
-        elif rows and rows[0].is_option:
-            table = options_table(rows)
+        if rows and rows[0].is_option:
+            table = options_table(rows, arguments)
+            arguments = ()
             parts += [f"{name}:"] * (name != "Options" and bool(table)) + [table]
     if shared:
         anchor = shared_title.strip("# ").lower().replace(",", "").replace(" ", "-")
