@@ -8,9 +8,8 @@
 SPEC is a script, a preset, `module.path:function` or `file.py:function`. A script runs unmodified
 on fake tensors, with the arguments after `--`, up to its first optimizer step
 (`torch_ferry.script`). A function also runs on fake tensors, so it may build a model of any size.
-It returns (module, inputs, loss function): the inputs are a tuple of arguments or a dict of keyword
-arguments, and the loss function makes a scalar of the module's output. It gets `batch` and `tokens`
-if you give these options.
+It returns (module, inputs, loss function): a tuple of arguments or a dict of keyword arguments, and
+what makes a scalar of the module's output. It gets `batch` and `tokens` if you give these options.
 
 From Python: `capture(module, inputs, loss_fn, name="mine").write("mine.jsonl")`. A module of real
 tensors is copied to fake tensors. After a capture all tensors, modules and random generators are as
