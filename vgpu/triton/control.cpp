@@ -87,10 +87,11 @@ void run_while(Machine& machine, const Op& op) {
     const Value more = std::move(decided.front());
     decided.erase(decided.begin());
     for (std::size_t i = 0; i < decided.size(); ++i) {
-      const bool is_first = results.size() <= i || !goes_on.exists();
-      Value value = is_first ? decided[i] : merged(pool, goes_on, decided[i], results[i]);
-      results.size() <= i ? results.push_back(std::move(value))
-                          : static_cast<void>(results[i] = std::move(value));
+      if (results.size() <= i) {
+        results.push_back(decided[i]);
+      } else {
+        results[i] = goes_on.exists() ? merged(pool, goes_on, decided[i], results[i]) : decided[i];
+      }
     }
     goes_on = both(pool, goes_on, more);
     if (!any(both(pool, machine.active(), goes_on))) break;

@@ -220,6 +220,36 @@ constexpr const char* kLock = R"(
     %2 = tt.atomic_rmw exch, acq_rel, gpu, %lock, %c0, %true : (!tt.ptr<i32>, i32, i1) -> i32 loc(#loc)
 )";
 
+TEST(LaunchTest, ProgramsLeaveAWhileOneByOne) {
+  Numbers out(4, 0);
+  Numbers turns(4, 0);
+  Launched made(kernel_text("%out: !tt.ptr<i32>, %turns: !tt.ptr<i32>", R"(
+    %c0 = arith.constant 0 : i32 loc(#loc)
+    %c1 = arith.constant 1 : i32 loc(#loc)
+    %c10 = arith.constant 10 : i32 loc(#loc)
+    %p = tt.get_program_id x : i32 loc(#loc)
+    %first = arith.addi %p, %c1 : i32 loc(#loc)
+    %w:2 = scf.while (%x = %first, %n = %c0) : (i32, i32) -> (i32, i32) {
+      %1 = arith.cmpi slt, %x, %c10 : i32 loc(#loc)
+      scf.condition(%1) %x, %n : i32, i32 loc(#loc)
+    } do {
+    ^bb0(%y: i32 loc(unknown), %m: i32 loc(unknown)):
+      %2 = arith.addi %y, %y : i32 loc(#loc)
+      %3 = arith.addi %m, %c1 : i32 loc(#loc)
+      scf.yield %2, %3 : i32, i32 loc(#loc)
+    } loc(#loc)
+    %4 = tt.addptr %out, %p : !tt.ptr<i32>, i32 loc(#loc)
+    tt.store %4, %w#0 : !tt.ptr<i32> loc(#loc)
+    %5 = tt.addptr %turns, %p : !tt.ptr<i32>, i32 loc(#loc)
+    tt.store %5, %w#1 : !tt.ptr<i32> loc(#loc)
+)"));
+  made.with(out).with(turns).on(4);
+  made.run();
+  EXPECT_EQ(out, (Numbers{16, 16, 12, 16}));
+  EXPECT_EQ(turns, (Numbers{4, 3, 2, 2}));
+  EXPECT_TRUE(made.accesses().is_exact);
+}
+
 TEST(LaunchTest, ALockIsTakenByOneProgramAfterTheOther) {
   Numbers lock{0};
   Numbers count{0};
