@@ -70,9 +70,9 @@ void refuse_for_several(const PolicyArguments& arguments) {
 void add_dollars_option(CLI::App& command, Dollars& dollars) {
   command
       .add_option("--dollars", dollars,
-                  "With several cards: their prices per hour, for the cost of a million tokens "
-                  "(default: `cost` in their files)")
-      ->type_name("CARD=PRICE,...")
+                  "Print one table of all cards, with the cost of a million tokens; prices are per "
+                  "hour, as a100=1.3,h100=2.5 (default: `cost` in the cards' files)")
+      ->type_name("PRICES")
       ->expected(0, 1);
 }
 

@@ -1,7 +1,8 @@
 // `ferry plan --card a100,h100,rtx4090`: plans the training on each card and prints one table: what
 // to use there, what it needs, how fast it is, and what a million tokens cost if a price is known.
 //
-// A price comes from --dollars (a100=1.29,…), or from `cost` in a card's file; both are per hour.
+// With --dollars a single card is such a table too. A price comes from --dollars (a100=1.29,…), or
+// from `cost` in a card's file; both are per hour.
 #pragma once
 
 #include <optional>

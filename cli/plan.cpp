@@ -128,12 +128,10 @@ Examples:
   command->callback([arguments, pipeline, pareto, dollars, &context] {
     listen_for_stop();
     arguments->typed = context.typed;
-    const bool one_card = !has_several_cards(*arguments);
+    const bool one_card = !has_several_cards(*arguments) && !dollars->has_value();
     if (!one_card && (pipeline->stages > 0 || *pareto)) {
-      throw InputError("--card", 0, "expected one card with --stages and with --pareto");
-    }
-    if (one_card && dollars->has_value()) {
-      throw InputError("--dollars", 0, "expected several cards: --card a100,h100");
+      throw InputError("--card", 0,
+                       "expected one card, and no --dollars, with --stages and with --pareto");
     }
     context.exit_code =
         static_cast<ExitCode>(pipeline->stages > 0 ? plan_pipeline(*arguments, *pipeline)

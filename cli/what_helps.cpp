@@ -43,23 +43,41 @@ std::string line(const std::string& what, const Way& way) {
                      way.fits ? ", and fits" : "");
 }
 
-using OnCard = bool (*)(const Hardware&, const Program&, const plan::PlanRequest&);
-
-// Returns up to three shipped cards on which the training fits, those with the least memory first.
-std::vector<std::string> cards_where(OnCard fits, const PolicyRequest& request,
-                                     std::int64_t least_bytes) {
-  constexpr std::size_t kMost = 3;
+// Returns the shipped cards with at least so much memory for tensors, those with the least first.
+std::vector<Hardware> larger_cards(std::int64_t least_bytes) {
   std::vector<Hardware> cards = list_hardware([](const InputError&) {});
   std::erase_if(cards, [&](const Hardware& card) { return card.usable_bytes() < least_bytes; });
   std::stable_sort(cards.begin(), cards.end(), [](const Hardware& a, const Hardware& b) {
     return a.usable_bytes() < b.usable_bytes();
   });
-  std::vector<std::string> fit;
-  for (const Hardware& card : cards) {
-    if (fit.size() == kMost) break;
-    if (fits(card, request.program, request.plan)) fit.push_back(card.name);
+  return cards;
+}
+
+constexpr std::size_t kCardsMost = 3;
+
+// Names cards on which the training fits.
+std::string cards_that_fit(const PolicyRequest& request, std::int64_t least_bytes) {
+  std::vector<std::string> names;
+  for (const Hardware& card : larger_cards(least_bytes)) {
+    if (names.size() == kCardsMost) break;
+    if (plan::fits_on(card, request.program, request.plan)) names.push_back(card.name);
   }
-  return fit;
+  return names.empty() ? "" : fmt::format("\n  another card, {}: fits", listed(names));
+}
+
+// Names cards on which the training fits as it is and takes less than `step_ns`.
+std::string faster_cards(const PolicyRequest& request, sim::Time step_ns) {
+  std::string text;
+  std::size_t named = 0;
+  for (const Hardware& card : larger_cards(request.plan.budget_bytes)) {
+    if (named == kCardsMost) break;
+    const auto took = plan::keeps_on(card, request.program, request.plan);
+    if (!took || *took >= step_ns) continue;
+    text += fmt::format("\n  another card, {}: keep takes {} a step, and fits", card.name,
+                        format_time(*took));
+    ++named;
+  }
+  return text;
 }
 
 bool has_whole_card(const PolicyRequest& request) {
@@ -105,10 +123,7 @@ std::string helps_to_fit(const PolicyArguments& arguments, const PolicyRequest& 
   }
   if (ways.no_state) text += line(words(*ways.no_state, request.program), *ways.no_state);
   text += other_models(arguments, request, least);
-  if (!has_whole_card(request)) return text;
-  const std::vector<std::string> cards = cards_where(plan::fits_on, request, least.least_bytes);
-  if (!cards.empty()) text += fmt::format("\n  another card, {}: fits", listed(cards));
-  return text;
+  return has_whole_card(request) ? text + cards_that_fit(request, least.least_bytes) : text;
 }
 
 std::string helps_to_speed(const PolicyRequest& request, const plan::PlanResult& result,
@@ -119,11 +134,8 @@ std::string helps_to_speed(const PolicyRequest& request, const plan::PlanResult&
     text += fmt::format("\n  {}: {} takes {} a step, and fits", words(way, request.program),
                         name(way.policy), format_time(way.step_ns));
   }
-  if (!has_whole_card(request) || result.keep_judged_bytes == kUnlimited) return text;
-  const std::vector<std::string> cards =
-      cards_where(plan::keeps_on, request, request.plan.budget_bytes);
-  if (!cards.empty()) text += fmt::format("\n  another card, {}: keep fits", listed(cards));
-  return text;
+  const bool any = has_whole_card(request) && result.keep_judged_bytes != kUnlimited;
+  return any ? text + faster_cards(request, best.simulation.step_ns) : text;
 }
 
 }  // namespace ferry::cli

@@ -94,23 +94,27 @@ PlanRequest plain_request(const Program& program, const PlanRequest& request) {
   return with_policies(program, request, {Policy::kOffload}, Policy::kCheckpointOffload);
 }
 
-bool any_fits_on(const Hardware& card, const Program& program, PlanRequest request) {
+// Returns the time of the fastest row that fits on the card.
+std::optional<sim::Time> fastest_on(const Hardware& card, const Program& program,
+                                    PlanRequest request) {
   request.budget_bytes = card.usable_bytes();
   const PlanResult result = plan(program, card, request);
-  return std::any_of(result.rows.begin(), result.rows.end(),
-                     [](const PolicyRow& row) { return row.is_answer(); });
+  const PolicyRow* row = best_row(result);
+  if (!row || !row->is_answer()) return std::nullopt;
+  return row->simulation.step_ns;
 }
 
 }  // namespace
 
 bool fits_on(const Hardware& card, const Program& program, const PlanRequest& request) {
-  return any_fits_on(card, program, plain_request(program, request));
+  return fastest_on(card, program, plain_request(program, request)).has_value();
 }
 
-bool keeps_on(const Hardware& card, const Program& program, const PlanRequest& request) {
+std::optional<sim::Time> keeps_on(const Hardware& card, const Program& program,
+                                  const PlanRequest& request) {
   PlanRequest keep = plain_request(program, request);
   keep.policies = {Policy::kKeep};
-  return any_fits_on(card, program, std::move(keep));
+  return fastest_on(card, program, std::move(keep));
 }
 
 std::optional<Way> least_way(const Program& program, const Hardware& hardware,

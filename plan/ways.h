@@ -48,8 +48,10 @@ struct Ways {
 
 // True if a policy fits on another card, in all memory that the card leaves a process.
 bool fits_on(const Hardware& card, const Program& program, const PlanRequest& request);
-// True if the training fits there as it is, with nothing offloaded or recomputed.
-bool keeps_on(const Hardware& card, const Program& program, const PlanRequest& request);
+// Returns the time of a step if the training fits there as it is, with nothing offloaded or
+// recomputed.
+std::optional<sim::Time> keeps_on(const Hardware& card, const Program& program,
+                                  const PlanRequest& request);
 
 // Returns the policy that needs the least memory; no value: none runs, or the search was stopped.
 // `best` is searched for only if the others need up to a quarter more than the budget: it seldom

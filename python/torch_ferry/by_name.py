@@ -87,8 +87,9 @@ def _made(config, batch, tokens, dtype, attention, code, trainer="trainer"):
     sequences = 2 * batch if trainer == "dpo" else batch
     inputs = _inputs(model, kind.__name__, sequences, tokens, about)
     if "kwargs" in inspect.signature(model.forward).parameters and "input_ids" in inputs:
+        # A Trainer divides the count, which makes it a float.
         inputs["num_items_in_batch"] = torch.tensor(
-            sequences * inputs["labels"].shape[-1])
+            float(sequences * inputs["labels"].shape[-1]))
     return model, inputs, about
 
 

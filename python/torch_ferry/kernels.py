@@ -2,9 +2,9 @@
 
 Fake tensors say that they are on a GPU, so most operators of PyTorch choose as on a GPU. One asks
 the device itself: scaled_dot_product_attention chooses its kernel by the card. This module replaces
-that choice. It has the rules of PyTorch's sdp_utils.cpp (aten/src/ATen/native/transformers/cuda)
-for a card of compute capability 8.0 or more, in PyTorch's order: flash, memory-efficient, math,
-cuDNN. On a card of 9.0 or 10.0 (H100, H200, B200) cuDNN comes first, as seen on an H100 with
+that choice. It has the rules of PyTorch's sdp_utils.cpp (aten/src/ATen/native/transformers/cuda),
+in PyTorch's order: flash, memory-efficient, math, cuDNN. Below compute capability 8.0 (T4, V100)
+there is no flash attention and no cuDNN, and memory-efficient attention has no bfloat16. On a card of 9.0 or 10.0 (H100, H200, B200) cuDNN comes first, as seen on an H100 with
 PyTorch 2.11. Grouped queries stay grouped, because flash attention and cuDNN take them so.
 `torch.nn.attention.sdpa_kernel` has its usual effect.
 
@@ -128,6 +128,12 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
             enable_gqa=enable_gqa)[0]
 
 
+def is_old():
+    """Returns True for a card below compute capability 8.0. A card that is not known is none."""
+    card = fake_cuda.card()
+    return card is not None and card < (8, 0)
+
+
 def prefers_cudnn():
     return (fake_cuda.card() in PREFER_CUDNN
             and os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1")
@@ -138,7 +144,7 @@ def takes_cudnn(query, key, value, dropout_p, grouped):
     narrow = wide <= 128 and wide_value <= 128 or (wide, wide_value) == (192, 128)
     free = not (torch.are_deterministic_algorithms_enabled()
                 and not torch.is_deterministic_algorithms_warn_only_enabled())
-    return (free and query.dtype in HALVES and _dense(query, key, value)
+    return (free and not is_old() and query.dtype in HALVES and _dense(query, key, value)
             and wide == key.shape[-1] and narrow and wide % 8 == 0 and wide_value % 8 == 0
             and key.shape[-2] != 1 and not (dropout_p and query.shape[-2] == 1)
             and _heads_fit(query, key, value, grouped))
@@ -146,7 +152,7 @@ def takes_cudnn(query, key, value, dropout_p, grouped):
 
 def takes_flash(query, key, value, mask, is_causal, grouped):
     head = query.shape[-1]
-    return (mask is None and query.dtype in HALVES
+    return (mask is None and not is_old() and query.dtype in HALVES
             and _dense(query, key, value)
             and head == key.shape[-1] == value.shape[-1] and head <= 256
             and not (is_causal and query.shape[-2] != key.shape[-2])
@@ -154,7 +160,8 @@ def takes_flash(query, key, value, mask, is_causal, grouped):
 
 
 def takes_efficient(query, key, value, mask, is_causal, grouped):
-    aligned = {torch.float32: 4, torch.bfloat16: 8, torch.float16: 8}.get(query.dtype)
+    aligned = {torch.float32: 4, torch.bfloat16: None if is_old() else 8,
+               torch.float16: 8}.get(query.dtype)
     return (aligned is not None and _dense(query, key, value)
             and not grouped and _heads_fit(query, key, value, False)
             and query.shape[-1] == key.shape[-1]

@@ -96,7 +96,7 @@ TEST_F(PlanTest, JsonForMachines) {
   EXPECT_EQ(keys(json),
             (Names{"schema", "program", "hardware", "budget_bytes", "optimizer", "alloc_conf",
                    "offload_all_as", "microbatches", "times", "rows", "lower_bound_ns",
-                   "least_bytes", "answer", "peak_owners", "next_steps"}));
+                   "least_bytes", "peak_owners", "answer", "next_steps"}));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["program"], "chain");
   EXPECT_EQ(json["optimizer"], "adamw");

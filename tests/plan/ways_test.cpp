@@ -127,7 +127,9 @@ TEST_F(WaysTest, TheLeastWayIsThatOfItsPlan) {
 
 TEST_F(WaysTest, ACardOnWhichKeepFitsIsOne) {
   EXPECT_FALSE(keeps_on(card_, program_, request_));
-  EXPECT_TRUE(keeps_on(find_hardware("h200"), program_, request_));
+  const Hardware large = find_hardware("h200");
+  const PlanResult keep = plan(program_, large, request_of(large, {Policy::kKeep}));
+  EXPECT_EQ(keeps_on(large, program_, request_), keep.rows.front().simulation.step_ns);
 }
 
 TEST_F(WaysTest, AStopLeavesNothing) {

@@ -119,6 +119,14 @@ class OnAGpu(unittest.TestCase):
         with sdpa_kernel(SDPBackend.MATH), self.assertRaises(StopIteration):
             self.attention(4, 4)  # math is made of many operators
 
+    def test_older_cards_have_fewer_attention_kernels(self):
+        for card in ((7, 0), (7, 5)):
+            for dtype in ("float16", "float32"):
+                self.assertEqual(self.attention(4, 4, dtype, card=card)[1],
+                                 "ScaledDotProductEfficientAttentionBackward0")
+            with self.assertRaises(StopIteration):
+                self.attention(4, 4, "bfloat16", card=card)  # math is made of many operators
+
     def test_a_hopper_prefers_cudnns_attention(self):
         from torch.nn.attention import SDPBackend, sdpa_kernel
         names = {name: f"ScaledDotProduct{name}AttentionBackward0"
