@@ -4,8 +4,9 @@ Fake tensors say that they are on a GPU, so most operators of PyTorch choose as 
 the device itself: scaled_dot_product_attention chooses its kernel by the card. This module replaces
 that choice. It has the rules of PyTorch's sdp_utils.cpp (aten/src/ATen/native/transformers/cuda),
 in PyTorch's order: flash, memory-efficient, math, cuDNN. Below compute capability 8.0 (T4, V100)
-there is no flash attention and no cuDNN, and memory-efficient attention has no bfloat16. On a card of 9.0 or 10.0 (H100, H200, B200) cuDNN comes first, as seen on an H100 with
-PyTorch 2.11. Grouped queries stay grouped, because flash attention and cuDNN take them so.
+there is no flash attention and no cuDNN, and memory-efficient attention has no bfloat16. On a card
+of 9.0 or 10.0 (H100, H200, B200) cuDNN comes first, as seen on an H100 with PyTorch 2.11. Grouped
+queries stay grouped, because flash attention and cuDNN take them so.
 `torch.nn.attention.sdpa_kernel` has its usual effect.
 
 The recurrent layers of cuDNN are rejected, because only cuDNN knows the size of what they save.
