@@ -115,8 +115,10 @@ int run(ReportArguments arguments) {
   const std::string title =
       fmt::format("{} on {}, in {}", request.program_name, request.hardware.name,
                   format_bytes(request.plan.budget_bytes));
-  const std::string text =
-      page(title, answer(typed, request, found.result), data_of(arguments, request, found));
+  const std::string says = answer(typed, request, found.result);
+  Json data = data_of(arguments, request, found);
+  data["plan"]["answer"] = says;
+  const std::string text = page(title, says, data);
   write_file(typed.output, text);
   PolicyArguments printed = typed;
   printed.output = typed.plan;  // the next steps name a plan's file, and `typed.output` is a page
