@@ -60,9 +60,11 @@ std::map<std::string, std::int64_t> prices_of(const std::string& text,
 
 void refuse_for_several(const PolicyArguments& arguments) {
   if (!arguments.output.empty()) {
-    throw InputError("--output", 0, "expected one --card: a plan is for one");
+    throw InputError("--output", 0,
+                     "expected one --card, and no --dollars: a plan is for one card");
   }
-  if (arguments.csv) throw InputError("--csv", 0, "expected one --card, or --json");
+  if (arguments.csv)
+    throw InputError("--csv", 0, "expected one --card, and no --dollars; or --json");
 }
 
 }  // namespace

@@ -18,12 +18,12 @@ __extension__ typedef __int128 Wide;
 // Returns the row to use on the card; null: none ran.
 const plan::PolicyRow* use(const PlannedCard& card) { return plan::best_row(card.result); }
 
-// Returns what a step trains, from what the capture says of itself: tokens, or samples of a batch.
 struct Trained {
   std::string unit;        // empty: not known
   std::int64_t count = 0;  // in a step
 };
 
+// Returns what a step trains, from what the capture says of itself: tokens, or samples of a batch.
 Trained trained_in_a_step(const PolicyRequest& request) {
   const std::int64_t batch = said_number(request.program, "batch") * request.microbatches;
   const std::int64_t tokens = said_number(request.program, "tokens");

@@ -51,11 +51,6 @@ const plan::PolicyRow* least_row(const PolicyRequest& request, const plan::PlanR
   return least;
 }
 
-// No policy can make these smaller.
-std::int64_t parameters_and_state(const KindBytes& kinds) {
-  return kinds[MemoryKind::kParameter] + kinds[MemoryKind::kOptimizer];
-}
-
 }  // namespace
 
 std::string nothing_fits(const PolicyArguments& arguments, const PolicyRequest& request,

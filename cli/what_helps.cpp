@@ -84,11 +84,6 @@ bool has_whole_card(const PolicyRequest& request) {
   return request.plan.budget_bytes >= request.hardware.usable_bytes();
 }
 
-// The memory that no policy can make smaller.
-std::int64_t parameters_and_state(const sim::KindBytes& kinds) {
-  return kinds[sim::MemoryKind::kParameter] + kinds[sim::MemoryKind::kOptimizer];
-}
-
 // Returns the changes that help a training which needs `least_bytes` with its best policy.
 std::string on_top(const PolicyRequest& request, std::int64_t least_bytes) {
   std::string text;
@@ -112,6 +107,10 @@ std::string other_models(const PolicyArguments& arguments, const PolicyRequest& 
 }
 
 }  // namespace
+
+std::int64_t parameters_and_state(const sim::KindBytes& kinds) {
+  return kinds[sim::MemoryKind::kParameter] + kinds[sim::MemoryKind::kOptimizer];
+}
 
 std::string helps_to_fit(const PolicyArguments& arguments, const PolicyRequest& request,
                          const plan::PolicyRow& least) {

@@ -3,12 +3,16 @@
 // and for a model by its name adapters, shorter sequences or a smaller batch (cli/other_models.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "cli/policies.h"
 #include "plan/planner.h"
 
 namespace ferry::cli {
+
+// The memory that no policy can make smaller.
+std::int64_t parameters_and_state(const sim::KindBytes& kinds);
 
 // For a training that no plan fits. `least` is the row that needs the least memory. Returns the
 // lines, each after a line end; empty: nothing helps.

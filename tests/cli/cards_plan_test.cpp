@@ -82,7 +82,7 @@ TEST_F(CardsPlanTest, WrongArgumentsAreNamed) {
   expect_refused(plan + "a10,h101", "h101: expected the path of a hardware file");
   expect_refused(plan + "a10,", "--card: expected a card between two commas");
   expect_refused(plan + "a10,t4 -o x.plan", "--output: expected one --card");
-  expect_refused(plan + "a10,t4 --csv", "--csv: expected one --card, or --json");
+  expect_refused(plan + "a10,t4 --csv", "--csv: expected one --card, and no --dollars; or --json");
   expect_refused("plan gpt2 --card a10,t4 --pareto", "--card: expected one card, and no --dollars");
   for (const char* price : {"a10", "a10=", "a10=x", "a10=0", "a10=-1", "a10=1x", "a10=nan"}) {
     expect_refused(

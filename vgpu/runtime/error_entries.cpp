@@ -34,6 +34,8 @@ constexpr Error kErrors[] = {
     ERROR(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
     ERROR(cudaErrorStreamCaptureInvalidated,
           "operation failed due to a previous error during capture"),
+    ERROR(cudaErrorStreamCaptureMerge,
+          "operation would result in a merge of separate capture sequences"),
     ERROR(cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began"),
     ERROR(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
     ERROR(cudaErrorStreamCaptureIsolation,

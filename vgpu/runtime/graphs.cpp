@@ -112,11 +112,10 @@ void Graphs::record(const Stream& stream, Event& event) {
 cudaError_t Graphs::wait(const Stream& stream, const Event& event) {
   Capture* const waiting = find(stream);
   Capture* const capture = find(event);
-  if (capture == nullptr || (waiting != nullptr && waiting != capture)) {
-    // Work that is no part of the capture: no node can wait for it.
-    if (capture == nullptr && !event.latest) return cudaSuccess;
+  if (capture == nullptr && !event.latest) return cudaSuccess;  // it was never recorded
+  if (waiting != nullptr && waiting != capture) {  // no node can wait for what is in no graph
     waiting->valid = false;
-    return waiting == capture ? cudaSuccess : cudaErrorStreamCaptureIsolation;
+    return capture == nullptr ? cudaErrorStreamCaptureIsolation : cudaErrorStreamCaptureMerge;
   }
   if (waiting == nullptr) capture->graph->streams.push_back(stream.id);
   for (const auto& [id, count] : capture->records[event.captured]) {

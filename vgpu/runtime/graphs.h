@@ -16,6 +16,8 @@
 // The runtime's lock guards the class (runtime.h). It owns the captures that are under way. The
 // program owns its graphs and executable graphs, and destroys them.
 //
+// Which kernels compute under --no-values is decided at the capture (known_values.h).
+//
 // Not modelled: capture modes (a call that a mode forbids is let through, if it names no capturing
 // stream), graphs that are made node by node, updates of executable graphs, conditional nodes, and
 // that nodes of one stream may run at the same time.
@@ -78,7 +80,6 @@ class Graphs {
   bool is_valid(const Stream& stream) const;  // no call has spoiled the stream's capture
   // A call that no capture allows was made on the stream.
   void spoil(const Stream& stream);
-  bool any() const { return !captures_.empty(); }
 
   // The stream captures. Adds a node; `op` may be null. Returns the operation as the log gets it
   // now, valid until the next node is added.

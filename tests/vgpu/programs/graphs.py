@@ -151,7 +151,11 @@ def test_two_graphs_of_one_pool_in_their_order():
 
 def test_what_cuda_refuses():
     x = torch.ones(4, device="cuda")
+    before = torch.cuda.Event()
+    before.record()
     for wrong, error in (
+            (lambda: torch.cuda.current_stream().wait_event(before),
+             "dependency created on uncaptured work in another stream"),
             (lambda: (x * 2).sum().item(), "operation not permitted when stream is capturing"),
             (lambda: torch.cuda.current_stream().synchronize(),
              "operation not permitted when stream is capturing")):
