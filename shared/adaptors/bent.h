@@ -10,7 +10,8 @@
 //   copy     no copy             on another stream       after the next call  -
 //   use      not recorded        for another stream      -                    -
 //   memory   no events to await  from another pool       -                    -
-//            (host return)       (reload allocate)
+//            (host return)       (reload or bring
+//                                 allocate)
 //   user     -                   -                    -                    the first one seen
 //                                                                          is the current stream
 // A record cannot come late, because its event is needed at once. A copy's event may be stale: that
@@ -57,7 +58,8 @@ constexpr bool applies(Mutation mutation) {
       return mutation.bend == Bend::kDrop || mutation.bend == Bend::kOtherStream;
     case StepKind::kMemory:
       return (mutation.step == Step::kHostReturn && mutation.bend == Bend::kDrop) ||
-             (mutation.step == Step::kReloadAllocate && mutation.bend == Bend::kOtherStream);
+             ((mutation.step == Step::kReloadAllocate || mutation.step == Step::kBringAllocate) &&
+              mutation.bend == Bend::kOtherStream);
     case StepKind::kNone:
       return mutation.bend == Bend::kStale;
   }

@@ -43,11 +43,27 @@ enum class Step : std::uint8_t {
   kReceived,              // record: the stream of arrival, after kReceive
   kTakeReceived,          // wait: the computing stream waits for kReceived
   kReceivedInUse,         // record_use: the received tensor, on the computing stream
+  kBringAllocate,         // allocates device bytes for a ward
+  kVacant,                // record: the user's stream, before a block of its pool is written
+  kBringAfterVacant,      // wait: the copy to the device waits for kVacant
+  kBringAfterReturned,    // wait: the copy to the device waits for kReturned
+  kBring,                 // copy: host to device
+  kBrought,               // record: the copy stream, after kBring
+  kTakeBrought,           // wait: the user's stream waits for kBrought
+  kBroughtInUse,          // record_use: a ward on a stream that is not its pool's
+  kUpdated,               // record: the user's stream, after it wrote the ward
+  kReturnAfterUpdated,    // wait: the copy to the host waits for kUpdated
+  kReturn,                // copy: device to host
+  kReturned,              // record: the copy stream, after kReturn
+  kLeave,                 // wait: the ward's pool, for kReturned; then its storage is dropped
+  kTakeReturned,          // wait: the user's stream, for kReturned, if the storage is still there
+  kUnused,                // wait: the pool of a ward that nobody took waits for kBrought
 };
 
 inline constexpr std::size_t kOffloadSteps = static_cast<std::size_t>(Step::kRecomputed);
 inline constexpr std::size_t kCheckpointSteps = static_cast<std::size_t>(Step::kSent);
-inline constexpr std::size_t kSteps = static_cast<std::size_t>(Step::kReceivedInUse) + 1;
+inline constexpr std::size_t kPipelineSteps = static_cast<std::size_t>(Step::kBringAllocate);
+inline constexpr std::size_t kSteps = static_cast<std::size_t>(Step::kUnused) + 1;
 
 // The kind of a step. Each kind has its own mutations.
 enum class StepKind : std::uint8_t { kNone, kRecord, kWait, kCopy, kUse, kMemory };
@@ -89,6 +105,21 @@ inline constexpr std::array<StepInfo, kSteps> kStepInfo = {{
     {"received", StepKind::kRecord, "14: a stage follows what arrives for it"},
     {"take received", StepKind::kWait, "14: a stage follows what arrives for it"},
     {"received in use", StepKind::kUse, "2: what arrived is not reused under the stage"},
+    {"bring allocate", StepKind::kMemory, "2: a ward's bytes are a block of a known pool"},
+    {"vacant", StepKind::kRecord, "2: the block's earlier users are done with it"},
+    {"bring after vacant", StepKind::kWait, "2: the block's earlier users are done with it"},
+    {"bring after returned", StepKind::kWait, "3: a ward is brought after its last return"},
+    {"bring", StepKind::kCopy, "6: the device holds the ward's values"},
+    {"brought", StepKind::kRecord, "3: the user knows when a ward is there"},
+    {"take brought", StepKind::kWait, "3: the user follows what was brought"},
+    {"brought in use", StepKind::kUse, "2: a ward's block is not reused under another stream"},
+    {"updated", StepKind::kRecord, "1: a copy to the host follows the update"},
+    {"return after updated", StepKind::kWait, "1: a copy to the host follows the update"},
+    {"return", StepKind::kCopy, "6: the host holds the ward's values"},
+    {"returned", StepKind::kRecord, "2, 3, 4: what follows a return knows its end"},
+    {"leave", StepKind::kWait, "2: a ward's block is not reused while it is copied"},
+    {"take returned", StepKind::kWait, "4: a ward is not updated while it is copied"},
+    {"unused", StepKind::kWait, "2: a ward's block is not reused while it is written"},
 }};
 
 constexpr const StepInfo& info(Step step) { return kStepInfo[static_cast<std::size_t>(step)]; }

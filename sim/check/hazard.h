@@ -122,14 +122,22 @@ constexpr bool is_race(HazardKind kind) { return kind <= HazardKind::kFreeUnderU
 constexpr Step missing_step(HazardKind kind, Step earlier, Step later, bool host, bool same_pool) {
   const bool copy = earlier == Step::kOffload || earlier == Step::kReload;
   if (host && kind != HazardKind::kReadAfterWrite) return copy ? Step::kHostReturn : Step::kUser;
+  if (host && (later == Step::kBring || later == Step::kReturn)) return Step::kBringAfterReturned;
   if (host) return later == Step::kReload ? Step::kReloadAfterOffload : Step::kOffloaded;
   if (kind == HazardKind::kReuse) {
     if (earlier == Step::kOffload) return Step::kEvict;
     if (earlier == Step::kReload) return Step::kDiscard;
+    if (earlier == Step::kReturn) return Step::kLeave;
+    if (earlier == Step::kBring) return Step::kUnused;
+    if (later == Step::kBring) return same_pool ? Step::kBroughtInUse : Step::kBringAfterVacant;
     if (later != Step::kReload) return Step::kEscaped;
     return same_pool ? Step::kReleaseAfterNode : Step::kReloadAfterReady;
   }
   if (earlier == Step::kReload) return Step::kConsume;
+  if (earlier == Step::kBring) return Step::kTakeBrought;
+  if (earlier == Step::kReturn) return Step::kTakeReturned;
+  if (later == Step::kReturn) return Step::kReturnAfterUpdated;
+  if (later == Step::kBring) return Step::kBringAfterVacant;
   if (earlier == Step::kOffload) return Step::kOffloaded;
   if (later == Step::kOffload) return Step::kOffloadAfterProducer;
   if (later == Step::kReload) return Step::kReloadAfterReady;

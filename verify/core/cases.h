@@ -20,6 +20,8 @@ inline MutantCase case_of_rules(bool (*holds)(Rules)) {
 }
 
 std::map<std::string, MutantCase> offload_cases();
+// Returns true if random trainings with wards are right.
+bool wards_are_right(const Mutant& mutant);
 
 // Returns null if the mutant has no special case.
 const MutantCase* own_case(const Mutant& mutant);

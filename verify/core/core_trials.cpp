@@ -6,6 +6,7 @@
 #include "verify/trials/try_exempt.h"
 #include "verify/trials/try_pipeline.h"
 #include "verify/trials/try_saves.h"
+#include "verify/trials/try_wards.h"
 
 namespace ferry::verify {
 namespace {
@@ -22,6 +23,7 @@ class Trials final : public CoreTrials {
   }
   std::optional<Verdict> try_parts(std::uint64_t number) const override {
     if (auto wrong = try_saves(number)) return wrong;
+    if (auto wrong = try_wards(number)) return wrong;
     if (number % 8 == 0) {
       if (auto wrong = try_exempt()) return wrong;
     }

@@ -60,6 +60,8 @@ std::map<std::string, MutantCase> offload_cases() {
 
 const MutantCase* own_case(const Mutant& mutant) {
   static const std::map<std::string, MutantCase> cases = offload_cases();
+  static const MutantCase wards = wards_are_right;
+  if (mutant.part == MutantPart::kState) return &wards;
   const auto found = cases.find(mutant.name);
   return found == cases.end() ? nullptr : &found->second;
 }

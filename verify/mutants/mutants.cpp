@@ -6,9 +6,16 @@
 namespace ferry::verify {
 namespace {
 
-MutantPart part_of(std::size_t number, std::size_t checkpoints, std::size_t pipelines) {
-  if (number >= pipelines) return MutantPart::kPipeline;
-  return number >= checkpoints ? MutantPart::kCheckpoint : MutantPart::kOffload;
+MutantPart part_of_step(std::size_t step) {
+  if (step >= kPipelineSteps) return MutantPart::kState;
+  if (step >= kCheckpointSteps) return MutantPart::kPipeline;
+  return step >= kOffloadSteps ? MutantPart::kCheckpoint : MutantPart::kOffload;
+}
+
+MutantPart part_of_rule(std::size_t rule) {
+  constexpr auto kFirst = static_cast<std::size_t>(Rule::kOuterInputs);
+  if (rule >= kCheckpointRules) return MutantPart::kPipeline;
+  return rule >= kFirst ? MutantPart::kCheckpoint : MutantPart::kOffload;
 }
 
 std::string named(std::string_view first, std::string_view second) {
@@ -19,8 +26,8 @@ std::string named(std::string_view first, std::string_view second) {
 }  // namespace
 
 std::string_view name(MutantPart part) {
-  static constexpr std::array<std::string_view, 4> kNames = {"offload", "checkpoint", "pipeline",
-                                                             "beneath"};
+  static constexpr std::array<std::string_view, 5> kNames = {"offload", "checkpoint", "pipeline",
+                                                             "state", "beneath"};
   return kNames[static_cast<std::size_t>(part)];
 }
 
@@ -33,15 +40,12 @@ std::vector<Mutant> all_mutants() {
       const Mutation mutation{static_cast<Step>(step), bend};
       if (!applies(mutation)) continue;
       mutants.push_back({named(name(mutation.step), name(bend)), Rules(), mutation,
-                         part_of(step, kOffloadSteps, kCheckpointSteps),
-                         sim::WorldFault::kNoFault});
+                         part_of_step(step), sim::WorldFault::kNoFault});
     }
   }
-  constexpr auto kFirst = static_cast<std::size_t>(Rule::kOuterInputs);
   for (std::size_t rule = 0; rule < kRules; ++rule) {
     mutants.push_back({named("rule", kRuleNames[rule]), Rules::without(static_cast<Rule>(rule)),
-                       std::nullopt, part_of(rule, kFirst, kCheckpointRules),
-                       sim::WorldFault::kNoFault});
+                       std::nullopt, part_of_rule(rule), sim::WorldFault::kNoFault});
   }
   for (std::size_t fault = 1; fault < sim::kWorldFaultNames.size(); ++fault) {
     mutants.push_back({named("world", sim::kWorldFaultNames[fault]), Rules(), std::nullopt,

@@ -21,7 +21,7 @@
 namespace ferry::verify {
 
 // The part of the core that a mutant changes; kBeneath is the world below the core.
-enum class MutantPart : std::uint8_t { kOffload, kCheckpoint, kPipeline, kBeneath };
+enum class MutantPart : std::uint8_t { kOffload, kCheckpoint, kPipeline, kState, kBeneath };
 std::string_view name(MutantPart part);
 
 struct Mutant {

@@ -152,7 +152,9 @@ TEST(Mutations, ApplyByTheKindOfTheirStep) {
         break;
       case StepKind::kMemory:
         if (step == Step::kHostReturn) expected = {kDrop};
-        if (step == Step::kReloadAllocate) expected = {kOtherStream};
+        if (step == Step::kReloadAllocate || step == Step::kBringAllocate) {
+          expected = {kOtherStream};
+        }
         break;
     }
     EXPECT_EQ(bends(step), expected) << name(step);
