@@ -22,7 +22,8 @@ endfunction()
 set(FERRY_COMPONENTS)
 ferry_install(
   core ferry_shared_seam ferry_shared_adaptors ferry_shared_offload ferry_shared_transfer
-  ferry_shared_skip ferry_shared_checkpoint ferry_shared_replay ferry_shared_pipeline ferry_formats)
+  ferry_shared_skip ferry_shared_checkpoint ferry_shared_replay ferry_shared_state
+  ferry_shared_pipeline ferry_formats)
 ferry_install_headers(shared formats)
 
 if(TARGET ferry_real_capture)

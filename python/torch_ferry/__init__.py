@@ -34,6 +34,7 @@ if _built is not None:
                                  is_recomputing)
         from .guards import offload_activations
         from .offload import Offload, execute, no_offload, offload, replay_statistics, run
+        from .optimizer import optimizer
         from .plan import DoesNotFit, Plan, plan
         from .stream_log import stream_log
 

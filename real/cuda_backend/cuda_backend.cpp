@@ -3,9 +3,11 @@
 #include <ATen/Context.h>
 #include <c10/cuda/CUDAAllocatorConfig.h>
 
+#include <memory>
 #include <utility>
 
 #include "real/api/device_offloaders.h"
+#include "real/api/device_wards.h"
 #include "real/capture/op_clock.h"
 #include "real/cuda/cuda_device.h"
 #include "real/cuda_backend/allocations.h"
@@ -24,6 +26,13 @@ DeviceOffloader make_cuda(c10::Device on, const OffloadOptions&, CoreOptions cor
   return make_offloader_on(std::move(device), std::move(core), log);
 }
 
+std::unique_ptr<DeviceWards> make_cuda_wards(c10::Device on, WardOptions options) {
+  TORCH_CHECK(at::globalContext().hasCUDA(), "no CUDA device can be used here");
+  const std::shared_ptr<StreamLog> log = StreamLog::active();
+  if (log) log_allocations();
+  return make_wards_on(CudaDevice({.index = on.index()}), std::move(options), log);
+}
+
 // LibTorch 2.8 to 2.12 know only this name for the settings; later versions mark it as deprecated.
 std::string settings_of_allocator() {
 #pragma GCC diagnostic push
@@ -34,6 +43,7 @@ std::string settings_of_allocator() {
 
 [[maybe_unused]] const bool at_load = [] {
   register_offloader(c10::DeviceType::CUDA, &make_cuda);
+  register_wards(c10::DeviceType::CUDA, &make_cuda_wards);
   register_allocator(c10::DeviceType::CUDA, &settings_of_allocator);
   capture::register_stall(c10::DeviceType::CUDA, &stall_current_stream);
   return true;

@@ -9,6 +9,7 @@
 #include "real/python/pair.h"
 #include "real/python/parameters.h"
 #include "real/python/stream_log.h"
+#include "real/python/wards.h"
 
 PYBIND11_MODULE(_C, module) {
   pybind11::module_::import("torch");  // this also installs Python's engine
@@ -19,5 +20,6 @@ PYBIND11_MODULE(_C, module) {
   python::add_offload(module);
   python::add_checkpoint(module);
   python::add_stream_log(module);
+  python::add_wards(module);
   install_engine();
 }

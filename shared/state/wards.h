@@ -161,8 +161,8 @@ class Wards {
     }
   }
 
-  // Ends a step. The next one brings ahead in this one's order; with `keep_order`, in the order that
-  // this one had, as after a visit to all wards that no step repeats.
+  // Ends a step. The next one brings ahead in this one's order. With `keep_order` it brings in the
+  // order that this one had, as after a visit to all wards that no step repeats.
   void end_step(bool keep_order = false) noexcept {
     for (auto& [id, ward] : wards_) {
       if (ward.place == WardPlace::kBrought) let_unused_go(id, ward);
@@ -216,7 +216,6 @@ class Wards {
 
   // If it throws, the ward is home and no copy runs that anything relies on.
   void bring(Ward<D>& ward, const Stream& user) {
-    invariant(ward.is_current, "a ward that is home has its bytes on the host", Step::kBring);
     const Stream copies = device_.lane(Lane::kHostToDevice);
     Storage storage = device_.allocate(Step::kBringAllocate, ward.bytes, user);
     device_.wait(Step::kBringAfterVacant, copies, device_.record(Step::kVacant, user));
@@ -320,14 +319,11 @@ class Wards {
   }
 
   void forget_leaving(WardId id, Ward<D>& ward) noexcept {
-    const auto found = std::find(leaving_.begin(), leaving_.end(), id);
-    invariant(found != leaving_.end(), "a ward that leaves has its place among those",
-              Step::kLeave);
-    leaving_.erase(found);
+    std::erase(leaving_, id);
     leaving_bytes_ -= ward.bytes;
   }
 
-  // A wait for the copy to the host has failed, so perhaps the copy has: the device keeps the bytes.
+  // A wait for the copy to the host has failed, so perhaps the copy has. The device keeps the bytes.
   void keep(WardId id, Ward<D>& ward) noexcept {
     forget_leaving(id, ward);
     ward.place = WardPlace::kKept;
@@ -349,7 +345,6 @@ class Wards {
 
   void drop(Ward<D>& ward) noexcept {
     statistics_.device_bytes -= ward.bytes;
-    invariant(statistics_.device_bytes >= 0, "no more bytes of wards leave than came");
     ward.place = WardPlace::kHome;
     ward.owner.reset();
     ward.storage = Storage();

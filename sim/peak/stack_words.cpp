@@ -79,12 +79,15 @@ std::string_view operator_of(std::string_view function) {
   return function.substr(0, function.find("::"));
 }
 
-// Returns "GeluBackward0" for "torch::autograd::generated::GeluBackward0::apply(…)".
+// Returns "GeluBackward0" for "torch::autograd::generated::GeluBackward0::apply(…)", and for
+// "torch::autograd::generated::GeluBackward0_apply_functional(…)", which is the innermost frame of
+// some builds.
 std::string_view node_of(std::string_view function) {
   constexpr std::string_view kNodes = "torch::autograd::generated::";
   if (!function.starts_with(kNodes)) return {};
   function.remove_prefix(kNodes.size());
-  return function.substr(0, function.find("::"));
+  const std::size_t end = std::min(function.find("::"), function.find("_apply_functional("));
+  return function.substr(0, end);
 }
 
 // True if a file of PyTorch only passes a call on.

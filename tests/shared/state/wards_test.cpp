@@ -249,5 +249,20 @@ TEST_F(WardsTest, IfTheHostIsFullThereIsNoWard) {
   wards_.reset();
 }
 
+using WardsDeathTest = WardsTest;
+
+TEST_F(WardsDeathTest, AWardIsUsedWhileThereIsOne) {
+  begin(1, 0, 0);
+  wards_->remove(id(0));
+  EXPECT_DEATH(wards_->take(id(0)), "a ward is used from its `add` to its `remove`");
+  EXPECT_DEATH(wards_->remove(id(0)), "a ward is used from its `add` to its `remove`");
+}
+
+TEST_F(WardsDeathTest, AWardIsTakenBeforeItIsWritten) {
+  begin(1, 0, 0);
+  EXPECT_DEATH(wards_->written(id(0)), "a ward is taken before it is written or given back");
+  EXPECT_DEATH(wards_->give_back(id(0)), "a ward is taken before it is written or given back");
+}
+
 }  // namespace
 }  // namespace ferry::test

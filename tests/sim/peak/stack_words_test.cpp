@@ -61,6 +61,13 @@ TEST(StackWords, BackwardIsTheEnginesAndItsNodeIsNamed) {
   EXPECT_EQ(backward.place(), "");
 }
 
+TEST(StackWords, ANodeIsNamedWhereItsApplyIsInlined) {
+  const MemoryFrame node{
+      "libtorch_cpu.so",
+      "torch::autograd::generated::ExpBackward0_apply_functional(std::vector<at::Tensor>&&)", 1};
+  EXPECT_EQ(words({node, kEngine}).what, "ExpBackward0");
+}
+
 TEST(StackWords, AModuleThatBackwardCallsIsNoForward) {
   const MemoryFrame unpack{kTorch + "utils/checkpoint.py", "unpack_hook", 1100};
   EXPECT_EQ(words({kLinear, kCall, kModel, unpack}).when, When::kRecompute);

@@ -1,0 +1,486 @@
+"""Keeps the state of an optimizer on the host, or on disk.
+
+    optimizer = torch_ferry.optimizer(torch.optim.AdamW(model.parameters(), lr=1e-4))
+
+The object stays the same optimizer: schedulers, `zero_grad`, parameter groups and `state_dict`
+work as before. Its state (the moments of AdamW) lives in page-locked host memory. For each update
+a piece of it visits the device, where the optimizer's own step updates it. So the results have the
+bits of the plain optimizer. Copies run beside computing, in the order of the last step.
+
+A piece is a part of a parameter if the update is element by element, as in AdamW. Else it is a
+whole parameter. The core is shared/state/wards.h.
+"""
+
+import collections
+import contextlib
+import os
+import weakref
+
+import torch
+
+from . import _C
+from .sizes import size
+
+# Optimizers that update each element of a parameter by itself, so that pieces have the same bits.
+_BY_ELEMENT = ("SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta",
+               "Rprop")
+# Optimizers that need all parameters at once, or gradients of another layout.
+_REFUSED = {"LBFGS": "it updates all parameters together",
+            "SparseAdam": "its gradients are sparse"}
+_ALIGNED = 512  # bytes: where each tensor of a piece begins
+
+
+def optimizer(inner, *, in_backward=False, ahead="256MiB", behind="256MiB", piece="64MiB",
+              min_bytes="64KiB", pinned=True, disk=None):
+    """Moves the state of an optimizer to the host, and returns the same optimizer.
+
+    inner        a torch.optim.Optimizer: of torch.optim, or any class that keeps its state as
+                 tensors in `state[parameter]`
+    in_backward  True: a parameter is updated as soon as backward has its gradient, which is then
+                 freed. `step` ends the step. Gradients cannot be clipped then, and with gradient
+                 accumulation all backwards but the last must run under `optimizer.accumulate()`
+    ahead        how many bytes of state are brought to the device before their update
+    behind       how many bytes may still be on the device while they are copied back
+    piece        parameters of more bytes are updated in pieces of this size
+    min_bytes    parameters whose state has fewer bytes keep it on the device
+    pinned       uses page-locked host memory (CUDA only)
+    disk         a folder: the state lives in a file there, which no crash leaves behind. CPU only
+
+    Raises TypeError if it is no optimizer, or one that cannot be updated in pieces."""
+    _check(inner)
+    kind = type(inner)
+    state = _HostState(kind, in_backward, size(ahead, "ahead"), size(behind, "behind"),
+                       size(piece, "piece"), size(min_bytes, "min_bytes"), pinned,
+                       None if disk is None else os.fspath(disk))
+    inner.__class__ = _class_of(kind)
+    inner._ferry = state
+    state.adopt(inner)
+    return inner
+
+
+def _check(inner):
+    if not isinstance(inner, torch.optim.Optimizer):
+        raise TypeError("expected a torch.optim.Optimizer, such as "
+                        f"torch.optim.AdamW(model.parameters()); got {type(inner).__name__}")
+    if isinstance(inner, HostOptimizer):
+        raise TypeError("the state of this optimizer is on the host already")
+    for kind in type(inner).__mro__:
+        if kind.__module__.startswith("torch.optim") and kind.__name__ in _REFUSED:
+            raise TypeError(f"{type(inner).__name__} cannot keep its state on the host: "
+                            f"{_REFUSED[kind.__name__]}")
+    for group in inner.param_groups:
+        if group.get("differentiable"):
+            raise TypeError("an optimizer with differentiable=True cannot keep its state on the "
+                            "host: autograd would need it")
+        for p in group["params"]:
+            if type(p).__name__ == "DTensor" or hasattr(p, "device_mesh"):
+                raise TypeError("a parameter is a DTensor, as under FSDP2: its state cannot be kept "
+                                "on the host yet")
+
+
+def _class_of(kind):
+    """Returns the class of optimizers of this class whose state is on the host."""
+    known = _classes.get(kind)
+    if known is None:
+        known = type(kind.__name__, (HostOptimizer, kind),
+                     {"__module__": kind.__module__, "__doc__": kind.__doc__})
+        _classes[kind] = known
+    return known
+
+
+_classes = weakref.WeakKeyDictionary()
+
+
+class HostOptimizer:
+    """What is different in an optimizer whose state is on the host. Its class also is the class
+    that it had before."""
+
+    def step(self, closure=None):
+        """Updates every parameter that has a gradient, and ends the step."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        with self._ferry.hooks_around(self, closure):
+            self._ferry.step(self)
+        return loss
+
+    def accumulate(self):
+        """A context for backwards that only add to gradients, with in_backward=True."""
+        return self._ferry.accumulating()
+
+    def state_dict(self):
+        """As torch's. The tensors are on the CPU, and are copies."""
+        empty, self.state = self.state, self._ferry.whole_state(self)
+        try:
+            return super().state_dict()
+        finally:
+            self.state = empty
+
+    def load_state_dict(self, state_dict):
+        """As torch's. The state goes to the host, parameter by parameter."""
+        groups = state_dict["param_groups"]
+        super().load_state_dict({**state_dict, "state": {}})
+        self._ferry.load(self, groups, state_dict["state"])
+
+    def add_param_group(self, param_group):
+        super().add_param_group(param_group)
+        if "_ferry" in self.__dict__:
+            self._ferry.watch(self, self.param_groups[-1]["params"])
+
+    def host_statistics(self):
+        """Returns the counts of each device, by its name."""
+        return {str(device): wards.statistics() for device, wards in self._ferry.wards.items()}
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("an optimizer whose state is on the host cannot be pickled or copied: save "
+                        "its state_dict()")
+
+    def __repr__(self):
+        return super().__repr__() + " with its state on the host"
+
+
+class _Piece:
+    """A part of a parameter that is updated at once: the elements [begin, end), or all of it."""
+
+    def __init__(self, begin=None, end=None):
+        self.begin, self.end = begin, end
+        self.rest = {}     # what stays: numbers, small tensors
+        self.places = {}   # key: (dtype, shape, stride, offset in bytes) of what is in the ward
+        self.ward = None   # None: everything is in `rest`
+
+    def of(self, tensor):
+        """Returns the piece of a parameter or a gradient."""
+        if self.begin is None:
+            return tensor
+        return tensor.reshape(-1)[self.begin:self.end]
+
+    def views(self, raw):
+        """Returns the tensors of the ward, as views of its bytes."""
+        found = {}
+        for key, (dtype, shape, stride, offset) in self.places.items():
+            typed = raw[offset:offset + _span(shape, stride) * dtype.itemsize].view(dtype)
+            found[key] = typed.as_strided(shape, stride)
+        return found
+
+
+class _HostState:
+    """The state of one optimizer: pieces by parameter, and the wards of each device."""
+
+    def __init__(self, kind, in_backward, ahead, behind, piece, min_bytes, pinned, disk):
+        self.kind, self.in_backward = kind, in_backward
+        self.bounds, self.piece_bytes, self.min_bytes = (ahead, behind), piece, min_bytes
+        self.pinned, self.disk = pinned, disk
+        self.by_element = kind.__module__.startswith("torch.optim") and kind.__name__ in _BY_ELEMENT
+        self.pieces = {}    # parameter: its pieces
+        self.wards = {}     # device: _C.Wards
+        self.done = {}      # parameter: how many of its pieces this step has updated
+        self.failed = {}    # parameter: its gradient in a step that raised, and its version
+        self.groups = {}    # id of a group: its values after the updates of this step
+        self.handles = []
+        self.waits = 0      # open contexts of `accumulate`
+
+    # Making pieces.
+
+    def adopt(self, opt):
+        """Takes over the state that the optimizer has, and watches backward if it is to."""
+        for group in opt.param_groups:
+            for p in group["params"]:
+                if p in opt.state:
+                    self.put(p, opt.state.pop(p))
+            self.watch(opt, group["params"])
+        for wards in self.wards.values():
+            wards.end_step(True)
+
+    def watch(self, opt, params):
+        if not self.in_backward:
+            return
+        me = weakref.ref(opt)
+
+        def update(p):
+            if (owner := me()) is not None:
+                self.in_hook(owner, p)
+
+        self.handles += [p.register_post_accumulate_grad_hook(update)
+                         for p in params if p.requires_grad]
+
+    def pieces_of(self, p):
+        if p not in self.pieces:
+            least = max(self.piece_bytes // p.element_size(), 1)
+            if not self.by_element or p.numel() <= least or not p.is_contiguous():
+                self.pieces[p] = [_Piece()]
+            else:
+                self.pieces[p] = [_Piece(begin, min(begin + least, p.numel()))
+                                  for begin in range(0, p.numel(), least)]
+        return self.pieces[p]
+
+    def wards_of(self, device):
+        if device not in self.wards:
+            self.wards[device] = _C.Wards(device, *self.bounds, self.pinned, self.disk)
+        return self.wards[device]
+
+    # Updates.
+
+    def step(self, opt):
+        self.check_failed()
+        given = [(group, p) for group in opt.param_groups for p in group["params"]
+                 if p.grad is not None]
+        try:
+            with torch.no_grad():
+                for group, p in given:
+                    self.update(opt, group, p)
+        except BaseException:
+            self.failed = {p: (weakref.ref(p.grad), p.grad._version) for _, p in given}
+            raise
+        self.end_step(opt)
+
+    def check_failed(self):
+        """A step that raised can only be finished with the gradients that it had."""
+        for p, (gradient, version) in self.failed.items():
+            if p.grad is None or gradient() is not p.grad or p.grad._version != version:
+                raise RuntimeError(
+                    "the model was updated in part: a step of the optimizer raised an error, and "
+                    "its gradients have changed since. Call step() again before zero_grad() and "
+                    "backward, or load a checkpoint")
+
+    def in_hook(self, opt, p):
+        if self.waits:
+            return
+        self.check_failed()
+        if self.done.get(p, 0) == len(self.pieces_of(p)):
+            raise RuntimeError(
+                "in_backward=True: a parameter got a second gradient before optimizer.step(). With "
+                "gradient accumulation, put all backwards of a step but the last under "
+                "`with optimizer.accumulate():`")
+        group = next(group for group in opt.param_groups
+                     if any(p is each for each in group["params"]))
+        try:
+            with torch.no_grad():
+                self.update(opt, group, p)
+        except BaseException:
+            self.failed = {p: (weakref.ref(p.grad), p.grad._version)}
+            raise
+        p.grad = None
+
+    def end_step(self, opt):
+        for wards in self.wards.values():
+            wards.end_step(False)
+        for group in opt.param_groups:
+            group.update(self.groups.pop(id(group), {}))
+        self.begin_anew()
+
+    def begin_anew(self):
+        self.done.clear()
+        self.failed.clear()
+        self.groups.clear()
+
+    def update(self, opt, group, p):
+        pieces = self.pieces_of(p)
+        for number in range(self.done.get(p, 0), len(pieces)):
+            self.update_piece(opt, group, p, pieces[number])
+            self.done[p] = number + 1
+
+    def update_piece(self, opt, group, p, piece):
+        """Runs the optimizer's own step on one piece. If it raises, the state is as before."""
+        target = piece.of(p.detach()) if piece.begin is not None else p
+        if target is not p:
+            target.grad = piece.of(p.grad)
+        state = dict(piece.rest)
+        rest = {key: _copy(value) for key, value in piece.rest.items()}
+        wards, views = None, {}
+        if piece.ward is not None:
+            wards = self.wards_of(p.device)
+            views = piece.views(wards.take(piece.ward))
+            state.update(views)
+        try:
+            after, values = self.own_step(opt, group, target, state)
+        except BaseException:
+            piece.rest = rest
+            if wards is not None:
+                wards.give_back(piece.ward)
+            raise
+        self.keep_values(group, values)
+        self.take_in(p, piece, views, after)
+
+    def own_step(self, opt, group, target, state):
+        """Calls the step of the optimizer's class with this parameter alone. Returns the state and
+        the values of the group afterwards."""
+        groups, states = opt.param_groups, opt.state
+        alone = {**group, "params": [target]}
+        opt.param_groups, opt.state = [alone], collections.defaultdict(dict)
+        if state:
+            opt.state[target] = state
+        hooks = opt._optimizer_step_pre_hooks, opt._optimizer_step_post_hooks
+        opt._optimizer_step_pre_hooks = collections.OrderedDict()
+        opt._optimizer_step_post_hooks = collections.OrderedDict()
+        try:
+            self.kind.step(opt)
+            after = opt.state.get(target, {})
+        finally:
+            opt.param_groups, opt.state = groups, states
+            opt._optimizer_step_pre_hooks, opt._optimizer_step_post_hooks = hooks
+        return after, {key: value for key, value in alone.items() if key != "params"}
+
+    def keep_values(self, group, values):
+        """Some optimizers count steps in their group. Every piece of a step must leave the same
+        values there; otherwise they depend on the parameters, and pieces would change them."""
+        changed = {key: value for key, value in values.items() if not _same(value, group.get(key))}
+        known = self.groups.setdefault(id(group), changed)
+        if known.keys() != changed.keys() or any(not _same(known[key], changed[key])
+                                                 for key in known):
+            raise TypeError(f"{self.kind.__name__} cannot keep its state on the host: it changes "
+                            f"{', '.join(sorted({*known, *changed}))} of a parameter group by what "
+                            "its parameters are")
+
+    def take_in(self, p, piece, views, after):
+        """Sends the updated state to the host."""
+        if piece.ward is None:
+            return self.store(p, piece, after)
+        if after.keys() != views.keys() | piece.rest.keys():
+            raise TypeError(f"{self.kind.__name__} changed the names in its state from "
+                            f"{sorted(views.keys() | piece.rest.keys())} to {sorted(after)}")
+        for key, view in views.items():
+            if after[key] is not view:
+                view.copy_(after[key])
+        piece.rest = {key: value for key, value in after.items() if key not in views}
+        self.wards_of(p.device).written(piece.ward)
+
+    # Storing, saving and loading.
+
+    def store(self, p, piece, state):
+        """The first state of a piece: its tensors become one ward, if they are large enough."""
+        moves = {key: value for key, value in state.items()
+                 if isinstance(value, torch.Tensor) and value.device == p.device and
+                 value.layout == torch.strided and value.numel() > 1 and
+                 type(value) is torch.Tensor}
+        if sum(value.numel() * value.element_size() for value in moves.values()) < self.min_bytes:
+            moves = {}
+        piece.rest = {key: value for key, value in state.items() if key not in moves}
+        if not moves:
+            return
+        piece.places, length = {}, 0
+        for key, value in moves.items():
+            stride = _dense_stride(value)
+            piece.places[key] = (value.dtype, tuple(value.shape), stride, length)
+            used = _span(value.shape, stride) * value.element_size()
+            length += -(-used // _ALIGNED) * _ALIGNED
+        raw = torch.empty(length, dtype=torch.uint8, device=p.device)
+        wards = self.wards_of(p.device)
+        for key, view in piece.views(raw).items():
+            view.copy_(moves[key])
+        piece.ward = wards.add(raw)
+        wards.written(piece.ward)
+
+    def whole_state(self, opt):
+        """Returns the state of all parameters, on the CPU."""
+        whole = collections.defaultdict(dict)
+        for group in opt.param_groups:
+            for p in group["params"]:
+                if p in self.pieces and any(piece.rest or piece.places for piece in self.pieces[p]):
+                    whole[p] = self.joined(p)
+        for wards in self.wards.values():
+            wards.end_step(True)
+        return whole
+
+    def joined(self, p):
+        parts = [self.on_cpu(p, piece) for piece in self.pieces[p]]
+        if len(parts) == 1:
+            return parts[0]
+        joined = {}
+        for key, first in parts[0].items():
+            split = key in self.pieces[p][0].places or _is_like(first, self.pieces[p][0])
+            joined[key] = (torch.cat([part[key] for part in parts]).view(p.shape)
+                           if split else first)
+        return joined
+
+    def on_cpu(self, p, piece):
+        found = {key: value.cpu() if isinstance(value, torch.Tensor) and key not in ("step",)
+                 else _copy(value) for key, value in piece.rest.items()}
+        if piece.ward is not None:
+            wards = self.wards_of(p.device)
+            views = piece.views(wards.take(piece.ward))
+            found.update({key: view.to("cpu", copy=True) for key, view in views.items()})
+            views = None
+            wards.give_back(piece.ward)
+        return found
+
+    def load(self, opt, groups, states):
+        self.begin_anew()
+        numbers = [number for group in groups for number in group["params"]]
+        params = [p for group in opt.param_groups for p in group["params"]]
+        for number, p in zip(numbers, params):
+            self.forget(p)
+            if number in states:
+                self.put(p, {
+                    key: self.cast(p, number, opt.param_groups, key, value)
+                    for key, value in states[number].items()})
+        for wards in self.wards.values():
+            wards.end_step(True)
+
+    @staticmethod
+    def cast(p, number, groups, key, value):
+        """Gives a loaded value the type that torch would give it, on the parameter's device."""
+        if not isinstance(value, torch.Tensor):
+            return value
+        return torch.optim.Optimizer._process_value_according_to_param_policy(
+            p, value, number, groups, key).clone()
+
+    def put(self, p, state):
+        """Splits the state of a parameter into its pieces."""
+        for piece in self.pieces_of(p):
+            part = {}
+            for key, value in state.items():
+                split = (piece.begin is not None and isinstance(value, torch.Tensor) and
+                         value.shape == p.shape)
+                part[key] = piece.of(value).clone() if split else _copy(value)
+            self.store(p, piece, part)
+
+    def forget(self, p):
+        for piece in self.pieces.pop(p, []):
+            if piece.ward is not None:
+                self.wards_of(p.device).remove(piece.ward)
+
+    # Contexts.
+
+    @contextlib.contextmanager
+    def accumulating(self):
+        self.waits += 1
+        try:
+            yield
+        finally:
+            self.waits -= 1
+
+    @contextlib.contextmanager
+    def hooks_around(self, opt, closure):
+        """Calls the step hooks of the optimizer once a step, not once a piece."""
+        args = () if closure is None else (closure,)
+        for hook in opt._optimizer_step_pre_hooks.values():
+            hook(opt, args, {})
+        yield
+        for hook in opt._optimizer_step_post_hooks.values():
+            hook(opt, args, {})
+
+
+def _copy(value):
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+def _same(one, other):
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one is other or torch.equal(one, other)
+    return one is other or one == other
+
+
+def _is_like(value, piece):
+    """True if a value that stays on the device has an element for each one of its piece."""
+    return isinstance(value, torch.Tensor) and value.numel() == piece.end - piece.begin > 1
+
+
+def _dense_stride(tensor):
+    """Returns the strides of the tensor without gaps, in the same order of dimensions."""
+    return torch.empty_like(tensor, device="meta").stride()
+
+
+def _span(shape, stride):
+    """Returns how many elements there are from the first to the last one."""
+    return 1 + sum((n - 1) * s for n, s in zip(shape, stride)) if all(shape) else 0
