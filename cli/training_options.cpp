@@ -32,6 +32,24 @@ constexpr std::array kImplementations = {sim::OptimizerImplementation::kForeach,
                                          sim::OptimizerImplementation::kForLoop,
                                          sim::OptimizerImplementation::kFused};
 
+const std::vector<std::string> kStateNames = {"device", "host", "in-backward"};
+constexpr std::array kStates = {sim::OptimizerState::kDevice, sim::OptimizerState::kHost,
+                                sim::OptimizerState::kHostInBackward};
+
+// Throws InputError if a training cannot have its optimizer's state there.
+void check_state(const sim::Training& training) {
+  if (training.state == sim::OptimizerState::kDevice) return;
+  if (training.optimizer == sim::Optimizer::kNoOptimizer) {
+    throw InputError("--optimizer-state", 0, "expected an --optimizer");
+  }
+  if (training.state == sim::OptimizerState::kHostInBackward &&
+      (training.clip_grad_norm || training.grad_scaler)) {
+    throw InputError("--optimizer-state", 0,
+                     "expected host: gradients that are clipped or unscaled must all be there, and "
+                     "in-backward drops each one at once");
+  }
+}
+
 // Returns what the program's file says about its capture under this key; empty if nothing.
 std::string captured(const Program& program, std::string_view key) {
   const auto found = std::find_if(program.about.begin(), program.about.end(),
@@ -52,6 +70,12 @@ void add_training_options(CLI::App& command, TrainingArguments& arguments, Conte
           .add_option("--optimizer-implementation", arguments.implementation,
                       "As in torch.optim: foreach, for-loop, fused (default: foreach)")
           ->type_name("NAME");
+  CLI::Option* state =
+      command
+          .add_option("--optimizer-state", arguments.state,
+                      "Where the optimizer's state lives, as with torch_ferry.optimizer: device, "
+                      "host, in-backward (on the host, updated in backward; default: device)")
+          ->type_name("NAME");
   command
       .add_option("--steps", arguments.steps,
                   "Steps to simulate; the figures are those of the last one (default: 3)")
@@ -69,6 +93,7 @@ void add_training_options(CLI::App& command, TrainingArguments& arguments, Conte
       ->type_name(":KIB:COUNT");
   context.values[optimizer] = [] { return Values{kOptimizerNames}; };
   context.values[implementation] = [] { return Values{kImplementationNames}; };
+  context.values[state] = [] { return Values{kStateNames}; };
 }
 
 TrainingRequest understand(const TrainingArguments& arguments) {
@@ -82,12 +107,17 @@ TrainingRequest understand(const TrainingArguments& arguments) {
       choice("--optimizer-implementation",
              arguments.implementation.empty() ? kDefaultImplementation : arguments.implementation,
              kImplementationNames);
+  const std::size_t state =
+      choice("--optimizer-state", arguments.state.empty() ? kStateNames.front() : arguments.state,
+             kStateNames);
   request.training = {.optimizer = kOptimizers[optimizer],
                       .implementation = kImplementations[implementation],
+                      .state = kStates[state],
                       .set_to_none = !arguments.keep_gradients,
                       .clip_grad_norm = arguments.clip_grad_norm,
                       .grad_scaler = arguments.grad_scaler,
                       .steps = arguments.steps == 0 ? kDefaultSteps : arguments.steps};
+  check_state(request.training);
   if (arguments.grad_scaler && request.training.optimizer == sim::Optimizer::kNoOptimizer) {
     throw InputError("--grad-scaler", 0,
                      "expected an --optimizer: gradients are unscaled before its step");
@@ -129,6 +159,7 @@ std::int64_t captured_microbatches(const Program& program) {
 void refuse_for_pipelines(const TrainingArguments& arguments) {
   const std::pair<const char*, bool> typed[] = {
       {"--optimizer-implementation", !arguments.implementation.empty()},
+      {"--optimizer-state", !arguments.state.empty()},
       {"--steps", arguments.steps != 0},
       {"--keep-gradients", arguments.keep_gradients},
       {"--clip-grad-norm", arguments.clip_grad_norm},
@@ -147,7 +178,9 @@ std::string included(const TrainingRequest& request) {
   if (request.training.optimizer == sim::Optimizer::kNoOptimizer) {
     return memory + " (no optimizer)";
   }
-  return memory + ", the state of " + request.optimizer +
+  const bool on_host = request.training.state != sim::OptimizerState::kDevice;
+  return memory + (on_host ? "; on the host the state of " : ", the state of ") +
+         request.optimizer +
          (request.by_default    ? " (the default; or --optimizer none)"
           : request.is_captured ? " (as captured)"
                                 : "");

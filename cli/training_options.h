@@ -22,6 +22,7 @@ struct Context;
 struct TrainingArguments {
   std::string optimizer;       // empty: adamw
   std::string implementation;  // empty: foreach
+  std::string state;           // empty: device
   std::size_t steps = 0;       // 0: 3
   bool keep_gradients = false;
   bool clip_grad_norm = false;
@@ -53,7 +54,8 @@ std::int64_t captured_microbatches(const Program& program);
 // Throws InputError for the first typed option that pipelines do not support.
 void refuse_for_pipelines(const TrainingArguments& arguments);
 
-// Returns "parameters, gradients, activations, the state of adamw (the default; …)".
+// Returns "parameters, gradients, activations, the state of adamw (the default; …)". A state on the
+// host is named as such.
 std::string included(const TrainingRequest& request);
 // Says what step the figures describe: "one forward and backward …, the last of 3".
 std::string step_of(const TrainingRequest& request, std::int64_t microbatches);

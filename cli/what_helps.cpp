@@ -23,6 +23,12 @@ std::string words(const Way& way, const Program& program) {
   switch (way.kind) {
     case WayKind::kPolicy:
       return fmt::format("--policy {}", name(way.policy));
+    case WayKind::kHostState:
+      return "the optimizer's state on the host (--optimizer-state host; ferry.optimizer in "
+             "Python)";
+    case WayKind::kInBackward:
+      return "the optimizer's state on the host, updated in backward (--optimizer-state "
+             "in-backward)";
     case WayKind::kFused:
       return "--optimizer-implementation fused";
     case WayKind::kSlicedLoss: {

@@ -189,7 +189,8 @@ std::int64_t optimizer_bytes(const KeepTrace& trace) {
 
 }  // namespace
 
-KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Optimizer optimizer) {
+KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Optimizer optimizer,
+                     bool keeps_gradients) {
   const sim::Roofline times(hardware);
   const Numbered numbered(program, times);
   Tracer tracer(numbered.ns, times);
@@ -205,6 +206,11 @@ KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Opti
   tracer.begin_step(tape.autograd());
   const auto watch = std::make_shared<Watch>(tracer);
   tape.before_call([&watch] { ++watch->forwards; });
+  std::vector<bool> trained(program.globals.size());
+  tape.after_accumulate([&](Slot global) {
+    trained[global] = true;
+    if (!keeps_gradients) tape.drop_gradient(global);
+  });
   {
     const HooksGuard<sim::SimAutograd> guard(tape.autograd(), watch);
     tape.run();  // without a segment runner, calls of checkpoint run as plain calls
@@ -213,9 +219,8 @@ KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Opti
   tape.drop_frames();
   std::map<DType, std::int64_t> by_dtype;
   for (std::size_t i = 0; i < program.globals.size(); ++i) {
-    const sim::Tensor& gradient = tape.gradients()[i].tensor;
-    if (!gradient) continue;
-    tracer.keep_gradient(gradient);
+    if (!trained[i]) continue;
+    if (keeps_gradients) tracer.keep_gradient(tape.gradients()[i].tensor);
     if (program.globals[i].alias != kNoSlot) continue;
     const std::int64_t bytes = rounded(tape.globals()[i].tensor->storage->bytes);
     tracer.trace.trained_bytes += bytes;
@@ -231,12 +236,16 @@ KeepTrace trace_keep(const Program& program, const Hardware& hardware, sim::Opti
 KeepTrace trace_training(const Program& program, const Hardware& hardware,
                          const sim::Training& training, sim::Time optimizer_ns) {
   if (training.steps == 0) return trace_keep(program, hardware, training.optimizer);
-  KeepTrace trace = trace_keep(program, hardware);
-  const std::int64_t state = sim::optimizer_tensors(training.optimizer) * trace.trained_bytes;
+  const bool on_host = training.state != sim::OptimizerState::kDevice;
+  KeepTrace trace = trace_keep(program, hardware, sim::Optimizer::kNoOptimizer,
+                               training.state != sim::OptimizerState::kHostInBackward);
+  const std::int64_t state =
+      on_host ? 0 : sim::optimizer_tensors(training.optimizer) * trace.trained_bytes;
   trace.optimizer_ns = optimizer_ns;
   trace.optimizer_bytes = optimizer_bytes(trace) + state;
   // foreach Adam and AdamW hold the roots of the second moments of all parameters of a dtype.
-  const bool lists = training.implementation == sim::OptimizerImplementation::kForeach &&
+  const bool lists = !on_host &&
+                     training.implementation == sim::OptimizerImplementation::kForeach &&
                      sim::optimizer_tensors(training.optimizer) == 2;
   if (lists) trace.optimizer_bytes += trace.trained_alike_bytes;
   // The first step makes the state after its backward; later steps have it from their start.

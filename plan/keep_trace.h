@@ -61,9 +61,11 @@ struct KeepTrace {
   std::int64_t optimizer_bytes = 0;
 };
 
-// Traces one step. Its memory includes the state of `optimizer`.
+// Traces one step. Its memory includes the state of `optimizer`. Without `keeps_gradients`, a
+// gradient is dropped when it has been accumulated, as after an update in backward.
 KeepTrace trace_keep(const Program& program, const Hardware& hardware,
-                     sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer);
+                     sim::Optimizer optimizer = sim::Optimizer::kNoOptimizer,
+                     bool keeps_gradients = true);
 
 // Traces the last step of a training. `optimizer_ns` is the sum of its optimizer's kernel times.
 KeepTrace trace_training(const Program& program, const Hardware& hardware,

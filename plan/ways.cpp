@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan/sliced_loss.h"
+#include "sim/run/training/run_parts.h"
 
 namespace ferry::plan {
 namespace {
@@ -21,6 +22,20 @@ bool take(WayKind kind, Other& other) {
   const bool has_optimizer = training.optimizer != sim::Optimizer::kNoOptimizer;
   switch (kind) {
     case WayKind::kPolicy:
+      return true;
+    case WayKind::kHostState:
+      if (sim::optimizer_tensors(training.optimizer) == 0 ||
+          training.state != sim::OptimizerState::kDevice) {
+        return false;
+      }
+      training.state = sim::OptimizerState::kHost;
+      return true;
+    case WayKind::kInBackward:
+      if (!has_optimizer || training.state == sim::OptimizerState::kHostInBackward ||
+          training.clip_grad_norm || training.grad_scaler) {
+        return false;
+      }
+      training.state = sim::OptimizerState::kHostInBackward;
       return true;
     case WayKind::kFused:
       if (!has_optimizer || training.implementation == sim::OptimizerImplementation::kFused) {
@@ -152,7 +167,8 @@ Ways ways_to_fit(const Program& program, const Hardware& hardware, const PlanReq
     return way.fits;
   };
   if (gives(policy, needs) && add(*policy)) return ways;
-  std::vector<WayKind> left = {WayKind::kFused, WayKind::kSlicedLoss, WayKind::kExpandable};
+  std::vector<WayKind> left = {WayKind::kHostState, WayKind::kInBackward, WayKind::kFused,
+                               WayKind::kSlicedLoss, WayKind::kExpandable};
   while (!left.empty()) {
     std::optional<Way> best;
     for (const WayKind kind : left) {

@@ -1,9 +1,9 @@
 // Finds changes to a training that would bring it into a budget that no plan fits, or that would
-// make the plan that fits faster: a policy, a fused optimizer, a sliced loss, expandable segments,
-// an optimizer without state. `ferry plan` proposes them to the user (cli/what_helps.h). Each
-// change is planned like the training itself, with a few policies that need no search: to fit,
-// those that need the least memory (`offload`, and `checkpoint-offload` if there are segments).
-// Hazards are not checked.
+// make the plan that fits faster: a policy, the optimizer's state on the host, a fused optimizer, a
+// sliced loss, expandable segments, an optimizer without state. `ferry plan` proposes them to the
+// user (cli/what_helps.h). Each change is planned like the training itself, with a few policies
+// that need no search: to fit, those that need the least memory (`offload`, and
+// `checkpoint-offload` if there are segments). Hazards are not checked.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,8 @@ namespace ferry::plan {
 
 enum class WayKind : std::uint8_t {
   kPolicy,      // a policy that was not requested
+  kHostState,   // the optimizer's state on the host (torch_ferry.optimizer)
+  kInBackward,  // the same, and each parameter is updated in backward
   kFused,       // the optimizer's fused implementation, which has no temporaries
   kSlicedLoss,  // the loss in slices (sliced_loss.h)
   kExpandable,  // PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: fewer fragments

@@ -23,8 +23,7 @@ HEAD = """# Python API
 
     import torch_ferry as ferry
 
-This page is generated from the docstrings of `python/torch_ferry`. Do not edit it:
-`python3 docs/site/python_api.py` writes it anew.
+Do not edit: `python3 docs/site/python_api.py` writes this page from `python/torch_ferry`.
 """
 # Modules to import by name, and their public names where the module has no `__all__`.
 MODULES = {
@@ -32,7 +31,6 @@ MODULES = {
     "capture": ["capture", "cuda", "fake_mode"],
     "program": ["load", "Program", "ProgramError", "CaptureError"],
     "summary": [],
-    "dtr": [],
 }
 # Functions that hand all their arguments on to a class.
 SIGNATURES = {("offload", "offload"): "Offload"}

@@ -30,8 +30,8 @@ _REFUSED = {"LBFGS": "it updates all parameters together",
 _ALIGNED = 512  # bytes: where each tensor of a piece begins
 
 
-def optimizer(inner, *, in_backward=False, ahead="256MiB", behind="256MiB", piece="64MiB",
-              min_bytes="64KiB", pinned=True, disk=None):
+def optimizer(inner, *, in_backward=False, ahead="256MiB", behind="256MiB", waiting="1GiB",
+              piece="64MiB", min_bytes="64KiB", pinned=True, disk=None):
     """Moves the state of an optimizer to the host, and returns the same optimizer.
 
     inner        a torch.optim.Optimizer: of torch.optim, or any class that keeps its state as
@@ -41,6 +41,8 @@ def optimizer(inner, *, in_backward=False, ahead="256MiB", behind="256MiB", piec
                  accumulation all backwards but the last must run under `optimizer.accumulate()`
     ahead        how many bytes of state are brought to the device before their update
     behind       how many bytes may still be on the device while they are copied back
+    waiting      with in_backward, how many bytes of gradients may wait for their state. More
+                 makes backward wait less for copies
     piece        parameters of more bytes are updated in pieces of this size
     min_bytes    parameters whose state has fewer bytes keep it on the device
     pinned       uses page-locked host memory (CUDA only)
@@ -49,9 +51,9 @@ def optimizer(inner, *, in_backward=False, ahead="256MiB", behind="256MiB", piec
     Raises TypeError if it is no optimizer, or one that cannot be updated in pieces."""
     _check(inner)
     kind = type(inner)
-    state = _HostState(kind, in_backward, size(ahead, "ahead"), size(behind, "behind"),
-                       size(piece, "piece"), size(min_bytes, "min_bytes"), pinned,
-                       None if disk is None else os.fspath(disk))
+    state = _HostState(kind, in_backward, (size(ahead, "ahead"), size(behind, "behind")),
+                       size(waiting, "waiting"), size(piece, "piece"), size(min_bytes, "min_bytes"),
+                       pinned, None if disk is None else os.fspath(disk))
     inner.__class__ = _class_of(kind)
     inner._ferry = state
     state.adopt(inner)
@@ -167,13 +169,16 @@ class _Piece:
 class _HostState:
     """The state of one optimizer: pieces by parameter, and the wards of each device."""
 
-    def __init__(self, kind, in_backward, ahead, behind, piece, min_bytes, pinned, disk):
+    def __init__(self, kind, in_backward, bounds, waiting, piece, min_bytes, pinned, disk):
         self.kind, self.in_backward = kind, in_backward
-        self.bounds, self.piece_bytes, self.min_bytes = (ahead, behind), piece, min_bytes
+        self.bounds, self.piece_bytes, self.min_bytes = bounds, piece, min_bytes
+        self.waiting_most = waiting
         self.pinned, self.disk = pinned, disk
         self.by_element = kind.__module__.startswith("torch.optim") and kind.__name__ in _BY_ELEMENT
         self.pieces = {}    # parameter: its pieces
         self.wards = {}     # device: _C.Wards
+        self.waiting = collections.deque()  # (group, parameter) of gradients that backward left
+        self.waiting_bytes = 0
         self.done = {}      # parameter: how many of its pieces this step has updated
         self.failed = {}    # parameter: its gradient in a step that raised, and its version
         self.groups = {}    # id of a group: its values after the updates of this step
@@ -193,16 +198,15 @@ class _HostState:
             wards.end_step(True)
 
     def watch(self, opt, params):
-        if not self.in_backward:
-            return
         me = weakref.ref(opt)
 
-        def update(p):
-            if (owner := me()) is not None:
-                self.in_hook(owner, p)
+        def arrived(p):
+            if (owner := me()) is not None and not self.waits:
+                self.arrived(owner, p)
 
-        self.handles += [p.register_post_accumulate_grad_hook(update)
-                         for p in params if p.requires_grad]
+        for p in params:
+            if p.requires_grad:
+                self.handles.append(p.register_post_accumulate_grad_hook(arrived))
 
     def pieces_of(self, p):
         if p not in self.pieces:
@@ -223,19 +227,32 @@ class _HostState:
 
     def step(self, opt):
         self.check_failed()
-        given = [(group, p) for group in opt.param_groups for p in group["params"]
-                 if p.grad is not None]
-        try:
-            with torch.no_grad():
-                for group, p in given:
-                    self.update(opt, group, p)
-        except BaseException:
-            self.failed = {p: (weakref.ref(p.grad), p.grad._version) for _, p in given}
-            raise
+        with self.noting_failure(opt):
+            while self.waiting:
+                self.update_waiting(opt)
+            for group in opt.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        while not self.is_done(p):
+                            self.update_next(opt, group, p)
         self.end_step(opt)
 
+    def is_done(self, p):
+        return self.done.get(p, 0) == len(self.pieces_of(p))
+
+    @contextlib.contextmanager
+    def noting_failure(self, opt):
+        """After an error, a step can only be finished with the gradients that it had."""
+        try:
+            with torch.no_grad():
+                yield
+        except BaseException:
+            self.failed = {p: (weakref.ref(p.grad), p.grad._version)
+                           for group in opt.param_groups for p in group["params"]
+                           if p.grad is not None}
+            raise
+
     def check_failed(self):
-        """A step that raised can only be finished with the gradients that it had."""
         for p, (gradient, version) in self.failed.items():
             if p.grad is None or gradient() is not p.grad or p.grad._version != version:
                 raise RuntimeError(
@@ -243,24 +260,50 @@ class _HostState:
                     "its gradients have changed since. Call step() again before zero_grad() and "
                     "backward, or load a checkpoint")
 
+    def arrived(self, opt, p):
+        """Backward has the gradient of a parameter."""
+        if self.in_backward:
+            return self.in_hook(opt, p)
+        self.bring_ahead(p.device)
+
+    def bring_ahead(self, device):
+        if device in self.wards:
+            self.wards[device].bring_ahead()
+
     def in_hook(self, opt, p):
-        if self.waits:
-            return
+        if torch.distributed.is_available() and torch.distributed.is_initialized() and \
+                torch.distributed.get_world_size() > 1:
+            raise RuntimeError("in_backward=True: with several ranks, a gradient is not summed yet "
+                               "when backward has it; leave in_backward out")
         self.check_failed()
-        if self.done.get(p, 0) == len(self.pieces_of(p)):
+        if p in self.done or any(p is each for _, each in self.waiting):
             raise RuntimeError(
                 "in_backward=True: a parameter got a second gradient before optimizer.step(). With "
                 "gradient accumulation, put all backwards of a step but the last under "
                 "`with optimizer.accumulate():`")
         group = next(group for group in opt.param_groups
                      if any(p is each for each in group["params"]))
-        try:
-            with torch.no_grad():
-                self.update(opt, group, p)
-        except BaseException:
-            self.failed = {p: (weakref.ref(p.grad), p.grad._version)}
-            raise
-        p.grad = None
+        self.waiting.append((group, p))
+        self.waiting_bytes += sum(self.bytes_of(p, piece) for piece in self.pieces_of(p))
+        self.bring_ahead(p.device)
+        with self.noting_failure(opt):
+            while self.waiting_bytes > self.waiting_most:
+                self.update_waiting(opt)
+
+    def update_waiting(self, opt):
+        """Updates the next piece of the gradient that waits longest. The last piece frees it."""
+        group, p = self.waiting[0]
+        piece = self.pieces_of(p)[self.done.get(p, 0)]
+        self.update_next(opt, group, p)
+        self.waiting_bytes -= self.bytes_of(p, piece)
+        if self.is_done(p):
+            self.waiting.popleft()
+            p.grad = None
+
+    @staticmethod
+    def bytes_of(p, piece):
+        count = p.numel() if piece.begin is None else piece.end - piece.begin
+        return count * p.element_size()
 
     def end_step(self, opt):
         for wards in self.wards.values():
@@ -270,15 +313,16 @@ class _HostState:
         self.begin_anew()
 
     def begin_anew(self):
+        self.waiting.clear()
+        self.waiting_bytes = 0
         self.done.clear()
         self.failed.clear()
         self.groups.clear()
 
-    def update(self, opt, group, p):
-        pieces = self.pieces_of(p)
-        for number in range(self.done.get(p, 0), len(pieces)):
-            self.update_piece(opt, group, p, pieces[number])
-            self.done[p] = number + 1
+    def update_next(self, opt, group, p):
+        number = self.done.get(p, 0)
+        self.update_piece(opt, group, p, self.pieces_of(p)[number])
+        self.done[p] = number + 1
 
     def update_piece(self, opt, group, p, piece):
         """Runs the optimizer's own step on one piece. If it raises, the state is as before."""
@@ -412,7 +456,7 @@ class _HostState:
             self.forget(p)
             if number in states:
                 self.put(p, {
-                    key: self.cast(p, number, opt.param_groups, key, value)
+                    key: self.cast(p, number, groups, key, value)
                     for key, value in states[number].items()})
         for wards in self.wards.values():
             wards.end_step(True)

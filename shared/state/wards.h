@@ -161,8 +161,8 @@ class Wards {
     }
   }
 
-  // Ends a step. The next one brings ahead in this one's order. With `keep_order` it brings in the
-  // order that this one had, as after a visit to all wards that no step repeats.
+  // Ends a step. The next one brings ahead in this one's order. With `keep_order` it brings in that
+  // of the step before, as after a visit to all wards that no step repeats.
   void end_step(bool keep_order = false) noexcept {
     for (auto& [id, ward] : wards_) {
       if (ward.place == WardPlace::kBrought) let_unused_go(id, ward);
@@ -323,7 +323,7 @@ class Wards {
     leaving_bytes_ -= ward.bytes;
   }
 
-  // A wait for the copy to the host has failed, so perhaps the copy has. The device keeps the bytes.
+  // A wait for the copy to the host has failed, and perhaps the copy. The device keeps the bytes.
   void keep(WardId id, Ward<D>& ward) noexcept {
     forget_leaving(id, ward);
     ward.place = WardPlace::kKept;

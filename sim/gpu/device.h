@@ -87,7 +87,9 @@ class SimDevice {
   void wait(Step step, Stream stream, const Event& event) { machine_->wait(step, stream, event); }
 
   Storage allocate(Step step, std::int64_t bytes, Stream stream) {
-    return machine_->allocate(bytes, stream, step, MemoryKind::kActivation);
+    const bool ward = step == Step::kBringAllocate;
+    return machine_->allocate(bytes, stream, step,
+                              ward ? MemoryKind::kOptimizer : MemoryKind::kActivation);
   }
   void record_use(Step step, const Storage& storage, Stream stream) {
     machine_->record_use(step, storage, stream);

@@ -218,7 +218,10 @@ void GraphEngine::run_next(Task& task) {
   }
   const bool needed = task.wanted.empty() || pending.needed;
   if (node.is_leaf()) {
-    if (task.wanted.empty()) accumulate(task, node, std::move(inputs.gradients.front()));
+    if (task.wanted.empty() && inputs.gradients.front().tensor) {
+      accumulate(task, node, std::move(inputs.gradients.front()));
+      if (!node.total) runner_.accumulated(node.leaf);
+    }
     return;
   }
   std::vector<Value> results(node.next.size());
@@ -252,7 +255,6 @@ void GraphEngine::run_next(Task& task) {
 // Models PyTorch's AccumulateGrad. The first gradient is taken over if nobody else refers to the
 // tensor, and else cloned. A further one is added in place, or out of place if a graph is made.
 void GraphEngine::accumulate(Task& task, const Node& leaf, Value gradient) {
-  if (!gradient.tensor) return;
   task.sync_from(leaf.stream);
   machine_.set_place(leaf.place);
   machine_.set_current_stream(leaf.stream);

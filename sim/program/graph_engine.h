@@ -39,6 +39,8 @@ class NodeRunner {
   virtual std::vector<Value> run_node(const std::shared_ptr<Node>& node,
                                       std::vector<Value> gradients, bool grad_mode) = 0;
   virtual Value& gradient_of(Slot global) = 0;
+  // The gradient of the global has been accumulated, as for register_post_accumulate_grad_hook.
+  virtual void accumulated(Slot global) = 0;
   // Makes a node on the current stream.
   virtual std::shared_ptr<Node> new_node(std::string_view name) = 0;
   // The time to read and write so many bytes.

@@ -104,6 +104,11 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   // Called before each Call of the main code: one Call is one forward.
   void before_call(std::function<void()> callback) { before_call_ = std::move(callback); }
 
+  // Called after each accumulation of a gradient, on the stream of its leaf.
+  void after_accumulate(std::function<void(Slot)> callback) {
+    after_accumulate_ = std::move(callback);
+  }
+
   // Sets the context of later checkpoints in the calls of the main code.
   void set_checkpoint_context(std::shared_ptr<const CheckpointContext> context) {
     engine_.hooks.checkpoint = std::move(context);
@@ -130,6 +135,8 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   void drop_gradients() {
     for (Value& gradient : gradients_) gradient = {};
   }
+
+  void drop_gradient(Slot global) { gradients_[global] = {}; }
 
   const std::vector<Value>& globals() const { return globals_; }
   const std::vector<Value>& gradients() const { return gradients_; }  // one per global
@@ -162,6 +169,9 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   std::vector<Value> run_node(const std::shared_ptr<Node>& node, std::vector<Value> gradients,
                               bool grad_mode) override;
   Value& gradient_of(Slot global) override { return gradients_[global]; }
+  void accumulated(Slot global) override {
+    if (after_accumulate_) after_accumulate_(global);
+  }
   SavedTensor save(std::string_view name, const Value& value) override {
     return saves_.save(name, value);
   }
@@ -216,6 +226,7 @@ class Tape final : private NodeRunner, private AutogradState, private Launcher {
   std::shared_ptr<const std::vector<SpanRange>> spans_;
   std::vector<const SpanRange*> open_spans_;  // those that run now; the outermost first
   std::function<void()> before_call_;
+  std::function<void(Slot)> after_accumulate_;
   std::vector<ProgramError> errors_;
   std::int64_t unpacked_ = 0;  // by the main code's present statement
 };

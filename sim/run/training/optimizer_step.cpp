@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 namespace ferry::sim {
 namespace {
@@ -26,7 +27,21 @@ OptimizerStep::OptimizerStep(const Training& training, const Program& program, M
       tape_(tape),
       foreach_(machine, times),
       scaler_(machine, foreach_),
-      states_(program.globals.size()) {}
+      states_(program.globals.size()),
+      accumulations_(program.globals.size()),
+      arrived_(program.globals.size()),
+      updated_(program.globals.size()) {
+  if (training_.state == OptimizerState::kDevice) return;
+  host_.emplace(machine, foreach_, program.globals.size());
+  // A guess for the first step: each backward has a gradient for each parameter.
+  const auto is_backward = [](const Statement& each) {
+    return std::holds_alternative<Backward>(each.action);
+  };
+  const auto& statements = program.codes[program.main].statements;
+  const auto backwards = std::count_if(statements.begin(), statements.end(), is_backward);
+  accumulations_.assign(accumulations_.size(), static_cast<int>(backwards));
+  tape_.after_accumulate([this](Slot global) { accumulated(global); });
+}
 
 std::vector<OptimizerStep::Group> OptimizerStep::groups() const {
   std::vector<Group> groups;  // in the order of their first parameters
@@ -131,35 +146,34 @@ void OptimizerStep::make_state(State& state, const Tensor& parameter) {
 }
 
 void OptimizerStep::step() {
+  if (host_) return step_on_host();
   const bool adam = has_second(training_.optimizer);
   if (adam) make_states();
   TensorList denominators;  // of the group before: PyTorch's variable still refers to them
-  for (Group& group : groups()) {
-    switch (training_.optimizer) {
-      case Optimizer::kNoOptimizer:
-        return;
-      case Optimizer::kSgd:
-        sgd(group);
-        break;
-      case Optimizer::kMomentum:
-        momentum(group);
-        break;
-      case Optimizer::kAdam:
-      case Optimizer::kAdamW:
-        switch (training_.implementation) {
-          case OptimizerImplementation::kForeach:
-            adam_foreach(group, denominators);
-            break;
-          case OptimizerImplementation::kForLoop:
-            adam_for_loop(group);
-            break;
-          case OptimizerImplementation::kFused:
-            adam_fused(group);
-            break;
-        }
-    }
-  }
+  for (Group& group : groups()) update(group, denominators);
   drop(denominators);
+}
+
+void OptimizerStep::update(Group& group, TensorList& denominators) {
+  switch (training_.optimizer) {
+    case Optimizer::kNoOptimizer:
+      return;
+    case Optimizer::kSgd:
+      return sgd(group);
+    case Optimizer::kMomentum:
+      return momentum(group);
+    case Optimizer::kAdam:
+    case Optimizer::kAdamW:
+      break;
+  }
+  switch (training_.implementation) {
+    case OptimizerImplementation::kForeach:
+      return adam_foreach(group, denominators);
+    case OptimizerImplementation::kForLoop:
+      return adam_for_loop(group);
+    case OptimizerImplementation::kFused:
+      return adam_fused(group);
+  }
 }
 
 void OptimizerStep::adam_foreach(Group& group, TensorList& denominators) {

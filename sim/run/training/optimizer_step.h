@@ -7,12 +7,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
 #include <vector>
 
 #include "formats/program.h"
 #include "sim/program/tape.h"
 #include "sim/run/training/foreach.h"
 #include "sim/run/training/grad_scaler.h"
+#include "sim/run/training/host_state.h"
 #include "sim/run/training/training.h"
 
 namespace ferry::sim {
@@ -27,6 +31,8 @@ class OptimizerStep {
   // where PyTorch raises an error in unscaling.
   void run();
   void zero_grad();
+  // After the last step: gives the host's memory back.
+  void end() { host_.reset(); }
   std::size_t kept_storages() const;                   // of its state and the scaler's
   Time busy_ns() const { return foreach_.busy_ns(); }  // of all its kernels together
 
@@ -51,6 +57,12 @@ class OptimizerStep {
 
   void clip_gradients();
   void step();
+  void update(Group& group, TensorList& denominators);
+  void step_on_host();
+  void update_waiting();
+  bool update_next(std::size_t global);
+  void update_piece(std::size_t global, HostState::Piece& piece);
+  void accumulated(std::size_t global);
   void scaled_step();
   std::vector<GradScaler::Gradients> gradients() const;
   void make_states();
@@ -68,6 +80,13 @@ class OptimizerStep {
   Foreach foreach_;
   GradScaler scaler_;
   std::vector<State> states_;  // by global
+  std::optional<HostState> host_;
+  // By global: how often the last step accumulated its gradient; at first a guess.
+  std::vector<int> accumulations_;
+  std::vector<int> arrived_;          // the same, so far in this step
+  std::vector<std::size_t> updated_;  // by global: how many of its pieces this step has updated
+  std::deque<std::size_t> waiting_;   // parameters whose gradients wait for their update
+  std::int64_t waiting_bytes_ = 0;
 };
 
 }  // namespace ferry::sim

@@ -18,11 +18,17 @@ namespace ferry::sim {
 enum class Optimizer : std::uint8_t { kNoOptimizer, kSgd, kMomentum, kAdam, kAdamW };
 enum class OptimizerImplementation : std::uint8_t { kForeach, kForLoop, kFused };
 
+// Where the optimizer's state lives, as in torch_ferry.optimizer. On the host it visits the device
+// piece by piece: after backward, or as soon as backward has a parameter's gradient, which is then
+// dropped.
+enum class OptimizerState : std::uint8_t { kDevice, kHost, kHostInBackward };
+
 inline constexpr std::size_t kSteadyStep = 3;  // all later steps use the same memory
 
 struct Training {
   Optimizer optimizer = Optimizer::kNoOptimizer;
   OptimizerImplementation implementation = OptimizerImplementation::kForeach;
+  OptimizerState state = OptimizerState::kDevice;
   // If true, zero_grad drops gradients. If false, it keeps them and fills them with zeros.
   bool set_to_none = true;
   bool clip_grad_norm = false;  // torch.nn.utils.clip_grad_norm_ before each optimizer step

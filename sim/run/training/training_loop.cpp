@@ -26,14 +26,15 @@ void TrainingLoop::run(const std::function<void()>& forward_backward,
       begin_last();
       before_last();
     }
-    forward_backward();
-    if (failed()) return;
     const Time before_ns = optimizer_.busy_ns();
+    forward_backward();
+    if (failed()) break;
     run_optimizer();
     optimizer_ns_ = optimizer_.busy_ns() - before_ns;
     // The gradients of the last step stay, because they are read.
     if (step < training_.steps && !failed()) optimizer_.zero_grad();
   }
+  optimizer_.end();
 }
 
 void TrainingLoop::begin_last() {

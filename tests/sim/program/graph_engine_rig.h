@@ -42,6 +42,7 @@ class GraphEngineRig : public ::testing::Test, public sim::NodeRunner {
     return results;
   }
   sim::Value& gradient_of(Slot global) override { return totals[global]; }
+  void accumulated(Slot global) override { arrived.push_back(global); }
   std::shared_ptr<sim::Node> new_node(std::string_view name) override {
     const NodeRef made = node("", {});
     made->name = name;
@@ -90,6 +91,7 @@ class GraphEngineRig : public ::testing::Test, public sim::NodeRunner {
   std::vector<bool> grad_modes;
   std::map<std::string, std::function<std::vector<sim::Value>(std::vector<sim::Value>)>> bodies;
   std::map<Slot, sim::Value> totals;
+  std::vector<Slot> arrived;  // of each accumulation
 
  private:
   std::uint64_t made_ = 0;
