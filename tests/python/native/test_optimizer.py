@@ -4,9 +4,7 @@ import copy
 import tempfile
 import unittest
 
-import torch
-
-import torch_ferry as ferry
+from native.support import ferry, torch
 
 # Some parameters are larger than a piece, some have odd sizes, one is not contiguous.
 PIECE = 4096
