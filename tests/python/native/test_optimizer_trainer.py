@@ -1,4 +1,4 @@
-"""A Trainer whose optimizer's state is on the host: clipping, accumulation, a schedule, resuming."""
+"""A Trainer whose optimizer keeps its state on the host: clipping, accumulation, resuming."""
 
 import pathlib
 
