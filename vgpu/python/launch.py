@@ -7,7 +7,7 @@ PyTorch, installs the operators, and then runs the script.
 
 $FERRY_VIRTUAL_GPU has the settings of `ferry run`, as JSON. While the script runs, it can import a
 module `ferry_virtual_gpu`. The module's `parts` cut the run into parts that are judged separately
-(pytest_ferry).
+(pytest_ferry), and its `stand_in` gives values to an operator (torch_ferry.virtual).
 """
 
 import ctypes
@@ -81,7 +81,7 @@ def start(settings):
     compilers = ferry_compilers.Compilers(
         library, lambda name: library.ferry_vgpu_note_refusal(name.encode()))
     compilers.install()
-    ferry_extensions.watch(library.ferry_vgpu_look_for_extensions)
+    ferry_extensions.watch(library)
     ferry_views.watch(library)
     if settings["values"] == REFUSED:
         ferry_draws.like_the_first()
@@ -161,6 +161,7 @@ def main():
     write_snapshot = record_memory(settings["snapshot"]) if settings["snapshot"] else None
     sys.modules["ferry_virtual_gpu"] = types.ModuleType("ferry_virtual_gpu")
     sys.modules["ferry_virtual_gpu"].parts = Parts(library)
+    sys.modules["ferry_virtual_gpu"].stand_in = sys.modules["ferry_extensions"].StandIns(library)
     out_of_memory = ""
     try:
         run()
