@@ -1,11 +1,28 @@
 #include "vgpu/operators/extension.h"
 
 #include "vgpu/operators/extensions.h"
+#include "vgpu/operators/host_views.h"
 #include "vgpu/runtime/control.h"
 
 namespace ferry::vgpu {
 
 using c10::DispatchKey;
+
+namespace {
+
+void check_supported(const Operator& op, const torch::jit::Stack& stack) {
+  TORCH_CHECK(!op.returns_view, op.name, ": the virtual GPU runs no operator of an extension that ",
+              "returns a view, unless its own CUDA kernel makes it");
+  for (std::size_t i = 0; i < op.arguments; ++i) {
+    if (!op.writes[i]) continue;
+    each_tensor(torch::jit::peek(stack, i, op.arguments), [&](const at::Tensor& tensor) {
+      TORCH_CHECK(tensor.is_cuda(), op.name, ": the virtual GPU runs no operator of an extension ",
+                  "that writes CUDA tensors and others in one call");
+    });
+  }
+}
+
+}  // namespace
 
 Extension::Extension(const c10::OperatorHandle& handle)
     : handle_(handle),
@@ -32,7 +49,7 @@ void Extension::set_stand_in(const c10::OperatorHandle& by) {
 
 const Operator& Extension::current() {
   const std::lock_guard lock(mutex_);
-  const bool has_meta = handle_.hasComputedKernelForDispatchKey(DispatchKey::Meta);
+  const bool has_meta = handle_.hasKernelForDispatchKey(DispatchKey::Meta);
   if (operators_.empty() || operators_.back().has_meta != has_meta) {
     operators_.emplace_back(handle_, by_);
   }
@@ -43,8 +60,7 @@ const Operator& Extension::current() {
 void Extension::call(c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const Operator& op = current();
   if (!op.by.stand_in && own_computes(keys, stack)) return;
-  TORCH_CHECK(!op.returns_view, name_, ": the virtual GPU runs no operator of an extension that ",
-              "returns a view, unless its own CUDA kernel makes it");
+  check_supported(op, *stack);
   if (!op.can_compute() && (!op.has_meta || values() == KernelValues::kComputed)) refuse(op);
   const AtPlace at_place;
   run_queued(op, stack);

@@ -157,8 +157,8 @@ void set_stand_in(const std::string& name, const std::string& by) {
   TORCH_CHECK(op && stand_in, "no operator ", op ? by : name, " is registered");
   Extension& extension = extension_of(*op);
   extension.set_stand_in(*stand_in);
-  // Also where the operator has no CUDA kernel, because it may have a composite one. Should it get a
-  // CUDA kernel later, look_for_extensions() takes that for its own, and calls neither.
+  // Also if it has no CUDA kernel: it may have a composite one. If it gets a CUDA kernel later,
+  // look_for_extensions() replaces that.
   replace(*op, extension);
 }
 

@@ -3,9 +3,9 @@
 // Who computes such an operator, in this order:
 //
 //  1. A stand-in: a function of the program's that gives the values (torch_ferry.virtual).
-//  2. Its own CUDA kernel, which may be made of LibTorch's operators. The first call tries it. If it
-//     launches a compiled kernel, the runtime rejects that, and the operator goes on with 3. What
-//     the kernel did before its launch is then done twice.
+//  2. Its own CUDA kernel, which may be made of LibTorch's operators. The first call tries it. If
+//     it launches a compiled kernel, the runtime rejects that, and the operator goes on with 3.
+//     What the kernel did before its launch is then done twice.
 //  3. Its CPU kernel, as for LibTorch's own operators (kernels.h). This also holds for an operator
 //     that has no CUDA kernel at all: on a GPU such a call fails, so the end of the run names it.
 //  4. Nobody, if values are not computed and a fake (Meta) implementation says the shapes.

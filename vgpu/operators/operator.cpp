@@ -18,6 +18,12 @@ constexpr std::string_view kByData = "aten::_unique";
 constexpr std::array<std::string_view, 2> kShapesOfCpu = {"aten::_embedding_bag",
                                                           "aten::_embedding_bag_forward_only"};
 
+// LibTorch's fallback for Meta only fails, and does not count for an extension.
+bool has_fake(const c10::OperatorHandle& op, bool extension) {
+  return extension ? op.hasKernelForDispatchKey(c10::DispatchKey::Meta)
+                   : op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta);
+}
+
 bool has_tensors(const c10::TypePtr& type) {
   return type->isSubtypeOf(*c10::TensorType::get()) ||
          type->isSubtypeOf(*c10::ListType::ofTensors());
@@ -61,8 +67,7 @@ Operator::Operator(const c10::OperatorHandle& handle, Computing computing)
   may_be_by_data = op.hasTag(at::Tag::dynamic_output_shape);
   const bool as_cpu =
       !extension && std::find(kShapesOfCpu.begin(), kShapesOfCpu.end(), name) != kShapesOfCpu.end();
-  has_meta = (way == nullptr || way_has_metas_shapes(name)) && !as_cpu &&
-             op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta);
+  has_meta = (way == nullptr || way_has_metas_shapes(name)) && !as_cpu && has_fake(op, extension);
   // Only a fake implementation says that the results of an extension's operator do not depend on
   // data, and it may fail to. One that mutates its arguments alone has no shapes to find.
   by_data = by_data || (extension && makes_tensors && !has_meta);
