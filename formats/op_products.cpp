@@ -114,6 +114,31 @@ std::int64_t causal_pairs(std::int64_t queries, std::int64_t keys) {
   return triangle * (triangle + 1) / 2 + (queries - triangle) * keys;
 }
 
+// The width of a key and of a value in all products of one pair of a query and a key.
+std::int64_t attention_widths(bool backward, const Layout& query, const Layout& value) {
+  const std::int64_t q = query.shape.back(), v = value.shape.back();
+  return backward ? 3 * q + 2 * v : q + v;
+}
+
+// flash-attn's functions have the heads behind the positions. Of sequences that lie one after the
+// other, only the number is known here, so each counts as equally long.
+std::int64_t flash_attn_flops(const OpCall& call) {
+  const std::size_t query = call.name.ends_with("bwd") ? 1 : 0;
+  const bool together = call.name.find("varlen") != std::string_view::npos;
+  if (call.in.size() < query + 4 || call.in[query]->shape.size() < 3) return 0;
+  const auto& q = call.in[query]->shape;
+  const std::int64_t batch = together ? elements_of(call.in[query + 3]->shape) - 1 : q[0];
+  if (batch < 1) return 0;
+  const std::int64_t heads = q[q.size() - 2];
+  const auto length = [&](const Layout& of) {
+    return together ? of.shape[0] / batch : of.shape[1];
+  };
+  const std::int64_t queries = length(*call.in[query]), keys = length(*call.in[query + 1]);
+  const std::int64_t pairs = call.flags.is_causal ? causal_pairs(keys, queries) : queries * keys;
+  return 2 * batch * heads * pairs *
+         attention_widths(query == 1, *call.in[query], *call.in[query + 2]);
+}
+
 // Forward multiplies queries with keys, and the result with values. Backward repeats the first
 // product, and has two more products of the width of keys and two of the width of values.
 std::int64_t attention_flops(const OpCall& call) {
@@ -127,8 +152,7 @@ std::int64_t attention_flops(const OpCall& call) {
   const std::int64_t queries = q[q.size() - 2], keys = k[k.size() - 2];
   const std::int64_t heads = elements_of(q) / std::max<std::int64_t>(queries * q.back(), 1);
   const std::int64_t pairs = call.flags.is_causal ? causal_pairs(queries, keys) : queries * keys;
-  const std::int64_t widths = backward ? 3 * q.back() + 2 * v.back() : q.back() + v.back();
-  return 2 * heads * pairs * widths;
+  return 2 * heads * pairs * attention_widths(backward, *call.in[query], *call.in[query + 2]);
 }
 
 }  // namespace
@@ -145,6 +169,7 @@ std::int64_t op_flops(const OpCall& call) {
   }
   if (const auto found = convolution(call)) return found->flops();
   if (call.name == "aten._grouped_mm") return grouped_flops(call);
+  if (call.name.starts_with(kFlashAttn)) return flash_attn_flops(call);
   return is_attention(call.name) ? attention_flops(call) : 0;
 }
 

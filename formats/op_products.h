@@ -35,5 +35,7 @@ std::int64_t op_flops(const OpCall& call);
 // The names of attention operators begin with this.
 inline constexpr std::string_view kAttention = "aten._scaled_dot_product";
 inline bool is_attention(std::string_view name) { return name.starts_with(kAttention); }
+// Those of flash-attn's compiled module (vgpu/python/ferry_flash_attention.py) begin with this.
+inline constexpr std::string_view kFlashAttn = "flash_attn_2_cuda.";
 
 }  // namespace ferry

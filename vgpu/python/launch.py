@@ -75,6 +75,7 @@ def start(settings):
     import ferry_draws
     import ferry_endings
     import ferry_extensions
+    import ferry_flash_attention
     import ferry_places
     import ferry_policies
     import ferry_views
@@ -82,6 +83,10 @@ def start(settings):
         library, lambda name: library.ferry_vgpu_note_refusal(name.encode()))
     compilers.install()
     ferry_extensions.watch(library)
+    stand_in = ferry_extensions.StandIns(library)
+    sys.meta_path.insert(0, ferry_flash_attention.FlashAttention(
+        stand_in, lambda name: library.ferry_vgpu_note_refusal(name.encode()),
+        has_values=settings["values"] == 0))
     ferry_views.watch(library)
     if settings["values"] == REFUSED:
         ferry_draws.like_the_first()
@@ -91,7 +96,7 @@ def start(settings):
         ferry_policies.apply(settings["policy"], settings["packages"])
     except (ImportError, ValueError, OSError) as error:
         refuse(f"--policy {settings['policy']}: {error}")
-    return library, compilers
+    return library, compilers, stand_in
 
 
 class Parts:
@@ -157,11 +162,11 @@ def record_memory(path):
 
 def main():
     settings = json.loads(os.environ["FERRY_VIRTUAL_GPU"])
-    library, compilers = start(settings)
+    library, compilers, stand_in = start(settings)
     write_snapshot = record_memory(settings["snapshot"]) if settings["snapshot"] else None
     sys.modules["ferry_virtual_gpu"] = types.ModuleType("ferry_virtual_gpu")
     sys.modules["ferry_virtual_gpu"].parts = Parts(library)
-    sys.modules["ferry_virtual_gpu"].stand_in = sys.modules["ferry_extensions"].StandIns(library)
+    sys.modules["ferry_virtual_gpu"].stand_in = stand_in
     out_of_memory = ""
     try:
         run()
