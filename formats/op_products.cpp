@@ -1,8 +1,10 @@
 #include "formats/op_products.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 
 #include "formats/layout.h"
 
@@ -107,6 +109,17 @@ std::vector<MatrixProduct> products_of(const Convolution& it, bool transposed) {
   return products;
 }
 
+// The products of bitsandbytes: rows in full precision or int8 with packed weights, whose shape does
+// not say how many numbers they have.
+constexpr std::array<std::string_view, 5> kPackedProducts = {
+    "bitsandbytes.gemm_4bit", "bitsandbytes.gemv_4bit", "bitsandbytes.int8_linear_matmul",
+    "bitsandbytes.int8_scaled_mm", "bitsandbytes.int8_mixed_scaled_mm"};
+
+std::int64_t packed_flops(const OpCall& call) {
+  if (call.in.empty() || call.out.empty() || call.out[0]->shape.empty()) return 0;
+  return 2 * elements_of(call.in[0]->shape) * call.out[0]->shape.back();
+}
+
 // Returns the number of pairs of a query and a key that a causal mask leaves. Its diagonal begins
 // at the first query and the first key.
 std::int64_t causal_pairs(std::int64_t queries, std::int64_t keys) {
@@ -168,6 +181,10 @@ std::int64_t op_flops(const OpCall& call) {
     return 2 * product->batch * product->m * product->n * product->k;
   }
   if (const auto found = convolution(call)) return found->flops();
+  if (std::find(kPackedProducts.begin(), kPackedProducts.end(), call.name) !=
+      kPackedProducts.end()) {
+    return packed_flops(call);
+  }
   if (call.name == "aten._grouped_mm") return grouped_flops(call);
   if (call.name.starts_with(kFlashAttn)) return flash_attn_flops(call);
   return is_attention(call.name) ? attention_flops(call) : 0;

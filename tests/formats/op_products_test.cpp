@@ -86,6 +86,13 @@ TEST(OpProducts, AttentionsGradientHasThreeProductsOfTheKeysWidthAndTwoOfTheValu
       2 * (2 * 4) * (8 * 8) * (3 * 16 + 2 * 24));
 }
 
+TEST(OpProducts, PackedWeightsCountByWhatTheyMake) {
+  const Layout rows = tensor({2, 8, 64}), packed = tensor({32 * 64 / 2, 1});
+  EXPECT_EQ(said("bitsandbytes.gemm_4bit", {rows, packed}, {tensor({2, 8, 32})}).flops,
+            2 * (2 * 8) * 64 * 32);
+  EXPECT_EQ(said("bitsandbytes.dequantize_4bit", {packed}, {tensor({32, 64})}).flops, 0);
+}
+
 TEST(OpProducts, FlashAttnsFunctionsHaveTheHeadsBehindThePositions) {
   const Layout q = tensor({2, 8, 4, 16}), k = tensor({2, 10, 2, 16}), lse = tensor({2, 4, 8});
   const std::int64_t forward = 2 * (2 * 4) * (8 * 10) * (16 + 16);

@@ -46,6 +46,8 @@ def anywhere(x: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
 library = torch.library.Library("script", "FRAGMENT")
 library.define("kernel(Tensor x, float by=2., *, Tensor(a!)? count=None) -> (Tensor, Tensor)")
 
+library.define("doubled(Tensor! x) -> ()")
+
 def stand_in(x, by=2.0, *, count=None):
     assert x.device.type == "cpu"
     if count is not None:
@@ -67,6 +69,9 @@ marked += 1
 made.append(positive(x))  # its shape depends on values
 print([each.tolist() for each in made], total.item(), count.tolist())
 
+torch_ferry.virtual.stand_in("script::doubled", lambda x: [x.mul_(2)].clear())
+torch.ops.script.doubled(total)
+print(total.item())
 fails(lambda: ops.shaped(x))
 fails(lambda: ops.first(x))
 fails(lambda: ops.add_to(x, y=torch.zeros(3)))

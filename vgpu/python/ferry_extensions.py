@@ -10,6 +10,7 @@ PyTorch itself converts its arguments and results.
 
 import ctypes
 import functools
+import re
 
 import torch
 
@@ -78,7 +79,8 @@ class StandIns:
         if not callable(function):
             raise TypeError(f"stand_in({name!r}, …): expected a function, got {function!r}")
         operator = find(name)
-        schema = str(operator._schema)
+        # An annotation without a name, as in "Tensor! out", prints as "($0! -> )".
+        schema = re.sub(r"\(\$(\d+)! -> [^)]*\)", r"(a\1!)", str(operator._schema))
         own = f"n{len(self._made)}_{operator._schema.name.replace('::', '_')}"
         library = torch.library.Library("ferry_stand_in", "FRAGMENT")
         library.define(own + schema[schema.index("("):])

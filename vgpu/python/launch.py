@@ -71,6 +71,7 @@ def start(settings):
     from torch.optim.optimizer import register_optimizer_step_post_hook
     register_optimizer_step_post_hook(lambda *_: library.ferry_vgpu_end_step())
     # These are in this file's folder, which the script's folder will replace in sys.path.
+    import ferry_bitsandbytes
     import ferry_compilers
     import ferry_draws
     import ferry_endings
@@ -84,6 +85,7 @@ def start(settings):
     compilers.install()
     ferry_extensions.watch(library)
     stand_in = ferry_extensions.StandIns(library)
+    sys.meta_path.insert(0, ferry_bitsandbytes.Bitsandbytes(stand_in))
     sys.meta_path.insert(0, ferry_flash_attention.FlashAttention(
         stand_in, lambda name: library.ferry_vgpu_note_refusal(name.encode()),
         has_values=settings["values"] == 0))
