@@ -109,8 +109,8 @@ std::vector<MatrixProduct> products_of(const Convolution& it, bool transposed) {
   return products;
 }
 
-// The products of bitsandbytes: rows in full precision or int8 with packed weights, whose shape does
-// not say how many numbers they have.
+// The products of bitsandbytes: rows with packed weights, whose shape does not say how many numbers
+// they have.
 constexpr std::array<std::string_view, 5> kPackedProducts = {
     "bitsandbytes.gemm_4bit", "bitsandbytes.gemv_4bit", "bitsandbytes.int8_linear_matmul",
     "bitsandbytes.int8_scaled_mm", "bitsandbytes.int8_mixed_scaled_mm"};

@@ -2,7 +2,8 @@
 
     stand_ins_test.py FERRY PYTHON
 
-The bitsandbytes of this test is a small one, as the published one is built; ./dev campaign has that.
+The bitsandbytes of this test is a small one, built as the published one is, which ./dev campaign
+runs.
 """
 
 import json
