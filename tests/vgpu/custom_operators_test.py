@@ -69,9 +69,6 @@ marked += 1
 made.append(positive(x))  # its shape depends on values
 print([each.tolist() for each in made], total.item(), count.tolist())
 
-torch_ferry.virtual.stand_in("script::doubled", lambda x: [x.mul_(2)].clear())
-torch.ops.script.doubled(total)
-print(total.item())
 fails(lambda: ops.shaped(x))
 fails(lambda: ops.first(x))
 fails(lambda: ops.add_to(x, y=torch.zeros(3)))
@@ -88,6 +85,9 @@ halved.register_autograd(lambda context, gradient: gradient / 2)
 y = x.clone().requires_grad_()
 halved(y).sum().backward()
 print(y.grad.tolist())
+torch_ferry.virtual.stand_in("script::doubled", lambda x: [x.mul_(2)].clear())
+torch.ops.script.doubled(total)
+print(total.item())
 """
 RACES = BEGIN + """
 import torch_ferry
@@ -188,15 +188,17 @@ class CustomOperators(unittest.TestCase):
                       printed[5])
         self.assertIn("Could not run 'aten::mkldnn_max_pool2d' with arguments from the 'CUDA'",
                       printed[6])
-        self.assertEqual(printed[7:10], ["[-5.0, 10.0, 15.0]", "[-7.0, 14.0, 21.0]",
-                                         "[0.5, 0.5, 0.5]"])
+        self.assertEqual(printed[7:], ["[-5.0, 10.0, 15.0]", "[-7.0, 14.0, 21.0]",
+                                       "[0.5, 0.5, 0.5]", "8.0"])
         self.assertEqual(verdict["violations"], [])
         self.judge_log(log)
-        self.assertIn("ferry run: values by stand-ins: script::kernel (2 times)\n", said)
+        self.assertIn("ferry run: values by stand-ins: script::doubled, script::kernel "
+                      "(2 times)\n", said)
         self.assertRegex(said, "without a CUDA kernel, so computed by their CPU kernels: "
                                r"ferry_extension::add_to, ferry_extension::tripled, "
                                r"script::halved \(2 times\) and 2 more")
-        self.assertEqual(verdict["simulated"]["stand_ins"], {"script::kernel": 2})
+        self.assertEqual(verdict["simulated"]["stand_ins"],
+                         {"script::doubled": 1, "script::kernel": 2})
 
     def judge_log(self, log):
         """The operators are kernels of the stream, and the host waits for few of them."""
