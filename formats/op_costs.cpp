@@ -187,7 +187,9 @@ Beside beside_one_kernel(const OpCall& call) {
 
 bool reads_shapes_only(std::string_view label) { return among(kShapeOnly, label); }
 bool writes_nothing(std::string_view label) { return among(kWritesNothing, label); }
-bool overwrites(std::string_view label) { return among(kOverwrites, label); }
+bool overwrites(std::string_view label) {
+  return among(kOverwrites, label) || label.starts_with(kFlashAttn);
+}
 
 OpCosts op_costs(const OpCall& call) {
   OpTraffic traffic{1, bytes_read(call), bytes_written(call)};

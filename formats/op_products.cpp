@@ -1,8 +1,10 @@
 #include "formats/op_products.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 
 #include "formats/layout.h"
 
@@ -107,11 +109,47 @@ std::vector<MatrixProduct> products_of(const Convolution& it, bool transposed) {
   return products;
 }
 
+// The products of bitsandbytes: rows with packed weights, whose shape does not say how many numbers
+// they have.
+constexpr std::array<std::string_view, 5> kPackedProducts = {
+    "bitsandbytes.gemm_4bit", "bitsandbytes.gemv_4bit", "bitsandbytes.int8_linear_matmul",
+    "bitsandbytes.int8_scaled_mm", "bitsandbytes.int8_mixed_scaled_mm"};
+
+std::int64_t packed_flops(const OpCall& call) {
+  if (call.in.empty() || call.out.empty() || call.out[0]->shape.empty()) return 0;
+  return 2 * elements_of(call.in[0]->shape) * call.out[0]->shape.back();
+}
+
 // Returns the number of pairs of a query and a key that a causal mask leaves. Its diagonal begins
 // at the first query and the first key.
 std::int64_t causal_pairs(std::int64_t queries, std::int64_t keys) {
   const std::int64_t triangle = std::min(queries, keys);
   return triangle * (triangle + 1) / 2 + (queries - triangle) * keys;
+}
+
+// The width of a key and of a value in all products of one pair of a query and a key.
+std::int64_t attention_widths(bool backward, const Layout& query, const Layout& value) {
+  const std::int64_t q = query.shape.back(), v = value.shape.back();
+  return backward ? 3 * q + 2 * v : q + v;
+}
+
+// flash-attn's functions have the heads behind the positions. Of sequences that lie one after the
+// other, only the number is known here, so each counts as equally long.
+std::int64_t flash_attn_flops(const OpCall& call) {
+  const std::size_t query = call.name.ends_with("bwd") ? 1 : 0;
+  const bool together = call.name.find("varlen") != std::string_view::npos;
+  if (call.in.size() < query + 4 || call.in[query]->shape.size() < 3) return 0;
+  const auto& q = call.in[query]->shape;
+  const std::int64_t batch = together ? elements_of(call.in[query + 3]->shape) - 1 : q[0];
+  if (batch < 1) return 0;
+  const std::int64_t heads = q[q.size() - 2];
+  const auto length = [&](const Layout& of) {
+    return together ? of.shape[0] / batch : of.shape[1];
+  };
+  const std::int64_t queries = length(*call.in[query]), keys = length(*call.in[query + 1]);
+  const std::int64_t pairs = call.flags.is_causal ? causal_pairs(keys, queries) : queries * keys;
+  return 2 * batch * heads * pairs *
+         attention_widths(query == 1, *call.in[query], *call.in[query + 2]);
 }
 
 // Forward multiplies queries with keys, and the result with values. Backward repeats the first
@@ -127,8 +165,7 @@ std::int64_t attention_flops(const OpCall& call) {
   const std::int64_t queries = q[q.size() - 2], keys = k[k.size() - 2];
   const std::int64_t heads = elements_of(q) / std::max<std::int64_t>(queries * q.back(), 1);
   const std::int64_t pairs = call.flags.is_causal ? causal_pairs(queries, keys) : queries * keys;
-  const std::int64_t widths = backward ? 3 * q.back() + 2 * v.back() : q.back() + v.back();
-  return 2 * heads * pairs * widths;
+  return 2 * heads * pairs * attention_widths(backward, *call.in[query], *call.in[query + 2]);
 }
 
 }  // namespace
@@ -144,7 +181,12 @@ std::int64_t op_flops(const OpCall& call) {
     return 2 * product->batch * product->m * product->n * product->k;
   }
   if (const auto found = convolution(call)) return found->flops();
+  if (std::find(kPackedProducts.begin(), kPackedProducts.end(), call.name) !=
+      kPackedProducts.end()) {
+    return packed_flops(call);
+  }
   if (call.name == "aten._grouped_mm") return grouped_flops(call);
+  if (call.name.starts_with(kFlashAttn)) return flash_attn_flops(call);
   return is_attention(call.name) ? attention_flops(call) : 0;
 }
 

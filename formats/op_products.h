@@ -32,8 +32,12 @@ std::vector<MatrixProduct> op_products(const OpCall& call);
 // counter counts all).
 std::int64_t op_flops(const OpCall& call);
 
-// The names of attention operators begin with this.
+// The names of attention operators begin with one of these. The second is flash-attn's compiled
+// module (vgpu/python/ferry_flash_attention.py).
 inline constexpr std::string_view kAttention = "aten._scaled_dot_product";
-inline bool is_attention(std::string_view name) { return name.starts_with(kAttention); }
+inline constexpr std::string_view kFlashAttn = "flash_attn_2_cuda.";
+inline bool is_attention(std::string_view name) {
+  return name.starts_with(kAttention) || name.starts_with(kFlashAttn);
+}
 
 }  // namespace ferry

@@ -38,5 +38,5 @@ if _built is not None:
         from .plan import DoesNotFit, Plan, plan
         from .stream_log import stream_log
 
-        from . import _cuda
+        from . import _cuda, virtual
         _cuda.load()

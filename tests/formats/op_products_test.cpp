@@ -86,6 +86,33 @@ TEST(OpProducts, AttentionsGradientHasThreeProductsOfTheKeysWidthAndTwoOfTheValu
       2 * (2 * 4) * (8 * 8) * (3 * 16 + 2 * 24));
 }
 
+TEST(OpProducts, PackedWeightsCountByWhatTheyMake) {
+  const Layout rows = tensor({2, 8, 64}), packed = tensor({32 * 64 / 2, 1});
+  EXPECT_EQ(said("bitsandbytes.gemm_4bit", {rows, packed}, {tensor({2, 8, 32})}).flops,
+            2 * (2 * 8) * 64 * 32);
+  EXPECT_EQ(said("bitsandbytes.dequantize_4bit", {packed}, {tensor({32, 64})}).flops, 0);
+}
+
+TEST(OpProducts, FlashAttnsFunctionsHaveTheHeadsBehindThePositions) {
+  const Layout q = tensor({2, 8, 4, 16}), k = tensor({2, 10, 2, 16}), lse = tensor({2, 4, 8});
+  const std::int64_t forward = 2 * (2 * 4) * (8 * 10) * (16 + 16);
+  EXPECT_EQ(said("flash_attn_2_cuda.fwd", {q, k, k, q, lse}, {}).flops, forward);
+  EXPECT_EQ(said("flash_attn_2_cuda.bwd", {q, q, k, k, q, lse}, {}).flops, forward / 2 * 5);
+  // Two sequences of eight queries and ten keys.
+  const Layout queries = tensor({16, 4, 16}), keys = tensor({20, 2, 16}), starts = tensor({3});
+  EXPECT_EQ(said("flash_attn_2_cuda.varlen_fwd", {queries, keys, keys, starts, starts}, {}).flops,
+            forward);
+  EXPECT_EQ(said("flash_attn_2_cuda.varlen_bwd", {queries, queries, keys, keys, starts}, {}).flops,
+            forward / 2 * 5);
+}
+
+TEST(OpProducts, TheLastQueryOfFlashAttnSeesTheLastKey) {
+  const Layout q = tensor({1, 2, 1, 8}), k = tensor({1, 5, 1, 8});
+  OpCall call{.name = "flash_attn_2_cuda.fwd", .in = {&q, &k, &k, &q}, .out = {}, .writes = {}};
+  call.flags.is_causal = true;
+  EXPECT_EQ(op_flops(call), 2 * (4 + 5) * (8 + 8));
+}
+
 TEST(OpProducts, RowsOfExpertsAreMultipliedOnce) {
   EXPECT_EQ(
       said("aten._grouped_mm", {tensor({64, 8}), tensor({4, 8, 32})}, {tensor({64, 32})}).flops,

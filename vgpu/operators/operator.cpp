@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "formats/op_costs.h"
 
@@ -17,6 +18,12 @@ constexpr std::string_view kByData = "aten::_unique";
 constexpr std::array<std::string_view, 2> kShapesOfCpu = {"aten::_embedding_bag",
                                                           "aten::_embedding_bag_forward_only"};
 
+// LibTorch's fallback for Meta only fails, and does not count for an extension.
+bool has_fake(const c10::OperatorHandle& op, bool extension) {
+  return extension ? op.hasKernelForDispatchKey(c10::DispatchKey::Meta)
+                   : op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta);
+}
+
 bool has_tensors(const c10::TypePtr& type) {
   return type->isSubtypeOf(*c10::TensorType::get()) ||
          type->isSubtypeOf(*c10::ListType::ofTensors());
@@ -24,14 +31,16 @@ bool has_tensors(const c10::TypePtr& type) {
 
 }  // namespace
 
-Operator::Operator(const c10::OperatorHandle& handle) : op(handle) {
+Operator::Operator(const c10::OperatorHandle& handle, Computing computing)
+    : op(handle), by(std::move(computing)) {
   const c10::FunctionSchema& schema = op.schema();
   name = toString(op.operator_name());
-  way = find_way(name);
+  const bool extension = !name.starts_with("aten::") || by.stand_in;
+  way = by.stand_in ? nullptr : find_way(name);
   arguments = schema.arguments().size();
   for (const c10::Argument& argument : schema.arguments()) {
     writes.push_back(argument.alias_info() != nullptr && argument.alias_info()->isWrite());
-    outs.push_back(argument.is_out());
+    outs.push_back(!extension && argument.is_out());
     const std::string type = argument.type()->str();
     draws = draws || type.starts_with("Generator");
   }
@@ -51,23 +60,25 @@ Operator::Operator(const c10::OperatorHandle& handle) : op(handle) {
     const bool tensors = has_tensors(result.type());
     makes_tensors = makes_tensors || (!same && (tensors || way != nullptr));
     by_data = by_data || (!same && !tensors && way == nullptr);
+    returns_view =
+        returns_view || (result.alias_info() != nullptr && !result.alias_info()->isWrite());
   }
   by_data = by_data || op.hasTag(at::Tag::data_dependent_output) || name == kByData;
-  // The results of an extension's operator may depend on data, and its kernel may be in Python,
-  // which queued work must not call.
-  by_data = by_data || !name.starts_with("aten::");
   may_be_by_data = op.hasTag(at::Tag::dynamic_output_shape);
   const bool as_cpu =
-      std::find(kShapesOfCpu.begin(), kShapesOfCpu.end(), name) != kShapesOfCpu.end();
-  has_meta = (way == nullptr || way_has_metas_shapes(name)) && !as_cpu &&
-             op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta);
+      !extension && std::find(kShapesOfCpu.begin(), kShapesOfCpu.end(), name) != kShapesOfCpu.end();
+  has_meta = (way == nullptr || way_has_metas_shapes(name)) && !as_cpu && has_fake(op, extension);
+  // Only a fake implementation says that the results of an extension's operator do not depend on
+  // data, and it may fail to. One that mutates its arguments alone has no shapes to find.
+  by_data = by_data || (extension && makes_tensors && !has_meta);
+  may_be_by_data = may_be_by_data || extension;
 }
 
 bool Operator::can_compute() const {
-  if (way != nullptr) return true;
+  if (way != nullptr || by.stand_in) return true;
   if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) return false;
-  // Otherwise it would draw from the CPU's own generator.
-  return draws || !op.hasTag(at::Tag::nondeterministic_seeded);
+  // One of LibTorch's would draw from the CPU's own generator.
+  return draws || !name.starts_with("aten::") || !op.hasTag(at::Tag::nondeterministic_seeded);
 }
 
 }  // namespace ferry::vgpu

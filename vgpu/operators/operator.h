@@ -1,6 +1,7 @@
-// One of LibTorch's operators on the virtual GPU: what its schema says, and the boxed kernel that
-// takes the place of its CUDA kernel. kernels.h explains how an operator runs. An Operator is read
-// from the schema once, and then serves all calls, from any thread.
+// One operator on the virtual GPU: what its schema says, and the boxed kernel that takes the place
+// of its CUDA kernel. kernels.h explains how an operator runs. An Operator is read from the schema
+// once, and then serves all calls, from any thread. It must live until the process ends, because
+// queued work refers to it. extensions.h has the operators of extensions.
 #pragma once
 
 #include <ATen/core/boxing/OperatorKernel.h>
@@ -16,8 +17,14 @@
 
 namespace ferry::vgpu {
 
+// Says who computes an extension's operator, if it is not the operator's own CPU kernel, compiled.
+struct Computing {
+  std::optional<c10::OperatorHandle> stand_in;  // has the same schema, and a CPU kernel in Python
+  bool in_python = false;                       // the operator's CPU kernel is in Python
+};
+
 struct Operator {
-  explicit Operator(const c10::OperatorHandle& handle);
+  explicit Operator(const c10::OperatorHandle& handle, Computing by = {});
 
   c10::OperatorHandle op;
   std::string name;   // "aten::mm.out"
@@ -32,9 +39,13 @@ struct Operator {
   bool draws = false;
   bool overwrites = false;  // does not read what it writes in place
   bool has_meta = false;
+  bool returns_view = false;  // has a result that lies in an argument's bytes, at another place
+  Computing by;
   Way way = nullptr;
 
   bool can_compute() const;
+  // Returns whether Python computes it. Queued work must not call Python.
+  bool is_in_python() const { return by.in_python || by.stand_in; }
 };
 
 class Kernel final : public c10::OperatorKernel {

@@ -1,11 +1,13 @@
 // Runs an operator on the virtual GPU: finds the shapes of its results, allocates the results, and
 // queues a closure that computes them on the current stream. If the results depend on values, the
-// host waits and computes them at once instead.
+// host waits and computes them at once instead. If the kernel is in Python, it computes at the
+// call, but the host does not wait.
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include <functional>
@@ -129,10 +131,18 @@ class ComputedCall {
     if (shapes) resize_outs(shapes->arguments);
     Body body = bound();
     Values results;
-    make_results(shapes->results, body, results);
+    make_results(shapes ? shapes->results : Values(), body, results);
     make_workspaces(op_.label, arguments_, stream_);
     const Temporaries taken(temporaries(op_.label, arguments_, results), stream_);
-    launch(std::move(body), results);
+    if (!op_.can_compute()) {
+      launch([] {}, results);
+      for (const Range range : writes_) note_unknown(range);
+    } else if (op_.is_in_python()) {
+      compute_now(body);
+      launch([] {}, results);
+    } else {
+      launch(std::move(body), results);
+    }
     return results;
   }
 
@@ -204,9 +214,22 @@ class ComputedCall {
                  cost_of(op_, arguments_, results), op_.overwrites);
   }
 
+  // Python computes now, when all that was queued before is done. A program might see the results
+  // that early on a GPU, too. Only the log has the operator in its turn on the stream.
+  void compute_now(const Body& body) {
+    if (!vgpu::computes(reads_, writes_)) return;
+    TORCH_CHECK(c10::cuda::currentStreamCaptureStatusMayInitCtx() == c10::cuda::CaptureStatus::None,
+                op_.name, ": a kernel in Python cannot be captured in a CUDA graph here");
+    vgpu::run_everything();
+    body.fill(call(op_, body.arguments, c10::DispatchKey::CPU, drawn_.generator));
+  }
+
   // The results depend on values: the host waits for the values, as it does for a GPU, and
   // computes.
   Values at_once() {
+    TORCH_CHECK_NOT_IMPLEMENTED(op_.can_compute(), op_.name,
+                                " has no kernel that the virtual GPU runs, and its fake "
+                                "implementation gives no shapes for these arguments");
     stream_.synchronize();
     vgpu::run_everything();
     Body body = bound();
@@ -222,6 +245,11 @@ class ComputedCall {
     for (std::size_t i = 0; i < op_.returned_as.size(); ++i) {
       const auto same = op_.returned_as[i];
       results.push_back(same ? arguments_[*same] : allocate(made[i], body.into));
+    }
+    if (op_.is_in_python()) {  // Python's tensors must not die in the queue
+      if (vgpu::computes(reads_, writes_)) body.fill(made);
+      launch([] {}, results);
+      return results;
     }
     const auto compute = [this_body = std::move(body), made, outs = outs_of()] {
       const InKernel in_kernel;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "vgpu/operators/extensions.h"
 #include "vgpu/operators/host_views.h"
 #include "vgpu/operators/shapes_key.h"
 #include "vgpu/runtime/control.h"
@@ -43,6 +44,7 @@ std::shared_ptr<const Shapes> shapes_by(c10::DeviceType type, const Operator& op
   } catch (const std::exception&) {
     // A Meta kernel in Python throws an error of its own kind; so may a way that reads a value.
     if (!meta || !(op.may_be_by_data || op.way != nullptr)) throw;
+    forget_error();
     return nullptr;
   }
   return shapes;
@@ -125,7 +127,8 @@ Values call(const Operator& op, Values arguments, c10::DispatchKey key,
       const std::string type = op.op.schema().arguments()[i].type()->str();
       if (type.starts_with("Generator")) stack[i] = generator;
     }
-    op.op.redispatchBoxed(c10::DispatchKeySet(key), &stack);
+    const bool by_stand_in = op.by.stand_in && key == c10::DispatchKey::CPU;
+    (by_stand_in ? *op.by.stand_in : op.op).redispatchBoxed(c10::DispatchKeySet(key), &stack);
   }
   return stack;
 }

@@ -7,7 +7,7 @@ PyTorch, installs the operators, and then runs the script.
 
 $FERRY_VIRTUAL_GPU has the settings of `ferry run`, as JSON. While the script runs, it can import a
 module `ferry_virtual_gpu`. The module's `parts` cut the run into parts that are judged separately
-(pytest_ferry).
+(pytest_ferry), and its `stand_in` gives values to an operator (torch_ferry.virtual).
 """
 
 import ctypes
@@ -71,17 +71,24 @@ def start(settings):
     from torch.optim.optimizer import register_optimizer_step_post_hook
     register_optimizer_step_post_hook(lambda *_: library.ferry_vgpu_end_step())
     # These are in this file's folder, which the script's folder will replace in sys.path.
+    import ferry_bitsandbytes
     import ferry_compilers
     import ferry_draws
     import ferry_endings
     import ferry_extensions
+    import ferry_flash_attention
     import ferry_places
     import ferry_policies
     import ferry_views
     compilers = ferry_compilers.Compilers(
         library, lambda name: library.ferry_vgpu_note_refusal(name.encode()))
     compilers.install()
-    ferry_extensions.watch(library.ferry_vgpu_look_for_extensions)
+    ferry_extensions.watch(library)
+    stand_in = ferry_extensions.StandIns(library)
+    sys.meta_path.insert(0, ferry_bitsandbytes.Bitsandbytes(stand_in))
+    sys.meta_path.insert(0, ferry_flash_attention.FlashAttention(
+        stand_in, lambda name: library.ferry_vgpu_note_refusal(name.encode()),
+        has_values=settings["values"] == 0))
     ferry_views.watch(library)
     if settings["values"] == REFUSED:
         ferry_draws.like_the_first()
@@ -91,7 +98,7 @@ def start(settings):
         ferry_policies.apply(settings["policy"], settings["packages"])
     except (ImportError, ValueError, OSError) as error:
         refuse(f"--policy {settings['policy']}: {error}")
-    return library, compilers
+    return library, compilers, stand_in
 
 
 class Parts:
@@ -157,10 +164,11 @@ def record_memory(path):
 
 def main():
     settings = json.loads(os.environ["FERRY_VIRTUAL_GPU"])
-    library, compilers = start(settings)
+    library, compilers, stand_in = start(settings)
     write_snapshot = record_memory(settings["snapshot"]) if settings["snapshot"] else None
     sys.modules["ferry_virtual_gpu"] = types.ModuleType("ferry_virtual_gpu")
     sys.modules["ferry_virtual_gpu"].parts = Parts(library)
+    sys.modules["ferry_virtual_gpu"].stand_in = stand_in
     out_of_memory = ""
     try:
         run()

@@ -134,6 +134,9 @@ nlohmann::json summarise(const char* out_of_memory) {
                       {"devices", nlohmann::json::array()},
                       {"pinned_bytes", counts.pinned_bytes_peak},
                       {"refused", counts.refusals}};
+  const ExtensionCalls extensions = extension_calls();
+  json["stand_ins"] = extensions.by_stand_in;
+  json["without_cuda_kernel"] = extensions.without_cuda_kernel;
   for (std::size_t device = 0; device < counts.device_bytes_peaks.size(); ++device) {
     json["devices"].push_back({{"allocated_bytes", allocated_bytes_peak(static_cast<int>(device))},
                                {"reserved_bytes", counts.device_bytes_peaks[device]}});
@@ -215,6 +218,14 @@ void ferry_vgpu_note_refusal(const char* name) { note_refusal(name); }
 
 // Call it when kernels were registered, or an operator was looked up.
 const char* ferry_vgpu_look_for_extensions() { return guarded(look_for_extensions); }
+// The operator's CPU kernel is in Python.
+const char* ferry_vgpu_note_python_kernel(const char* name) {
+  return guarded([&] { note_python_kernel(name); });
+}
+// The second operator computes in place of the first.
+const char* ferry_vgpu_set_stand_in(const char* name, const char* by) {
+  return guarded([&] { set_stand_in(name, by); });
+}
 // These note where the calling thread is in Python (vgpu/python/places.h).
 void ferry_vgpu_note_place() { note_place(); }
 void ferry_vgpu_begin_backward() { begin_backward(); }

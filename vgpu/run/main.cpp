@@ -42,6 +42,14 @@ int run_alone(const Options& options, const std::filesystem::path& libraries) {
       std::fprintf(stderr, "ferry run: not supported, so these calls failed: %s\n",
                    ferry::printable(refused).c_str());
     }
+    if (const std::string named = stand_ins_text(*run.summary); !named.empty()) {
+      std::fprintf(stderr, "ferry run: values by stand-ins: %s\n", ferry::printable(named).c_str());
+    }
+    if (const std::string named = without_cuda_kernel_text(*run.summary); !named.empty()) {
+      std::fprintf(stderr,
+                   "ferry run: without a CUDA kernel, so computed by their CPU kernels: %s\n",
+                   ferry::printable(named).c_str());
+    }
   }
   print(run.most_memory);
   print(run.report, options.log);

@@ -12,6 +12,21 @@ std::string percent(std::int64_t part, std::int64_t of) {
   return std::to_string((100 * part + of / 2) / of) + " %";
 }
 
+using Calls = std::map<std::string, std::int64_t>;
+
+constexpr std::size_t kMostNames = 3;  // kernels have long names
+
+std::string calls_text(const Calls& calls, std::size_t most) {
+  std::string text;
+  std::size_t named = 0;
+  for (const auto& [name, count] : calls) {
+    if (named++ == most) return text + " and " + std::to_string(calls.size() - most) + " more";
+    text += (text.empty() ? "" : ", ") + name;
+    if (count > 1) text += " (" + std::to_string(count) + " times)";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<StepTime> Summary::step() const {
@@ -36,7 +51,9 @@ std::optional<Summary> read_summary(const std::filesystem::path& file, const std
                   .pinned_bytes = number(json, "pinned_bytes"),
                   .run_ns = number(json, "run_ns"),
                   .steps = {},
-                  .refused = json.at("refused").get<std::map<std::string, std::int64_t>>()};
+                  .refused = json.at("refused").get<Calls>(),
+                  .stand_ins = json.at("stand_ins").get<Calls>(),
+                  .without_cuda_kernel = json.at("without_cuda_kernel").get<Calls>()};
   for (const nlohmann::json& device : json.at("devices")) {
     summary.devices.push_back(
         {number(device, "allocated_bytes"), number(device, "reserved_bytes")});
@@ -82,18 +99,14 @@ std::string to_string(const Summary& summary) {
   return text + "the run " + format_time(summary.run_ns);
 }
 
-std::string refused_text(const Summary& summary) {
-  constexpr std::size_t kMost = 3;  // kernels have long names
-  std::string text;
-  std::size_t named = 0;
-  for (const auto& [name, count] : summary.refused) {
-    if (named++ == kMost) {
-      return text + " and " + std::to_string(summary.refused.size() - kMost) + " more";
-    }
-    text += (text.empty() ? "" : ", ") + name;
-    if (count > 1) text += " (" + std::to_string(count) + " times)";
-  }
-  return text;
+std::string refused_text(const Summary& summary) { return calls_text(summary.refused, kMostNames); }
+
+std::string stand_ins_text(const Summary& summary) {
+  return calls_text(summary.stand_ins, summary.stand_ins.size());
+}
+
+std::string without_cuda_kernel_text(const Summary& summary) {
+  return calls_text(summary.without_cuda_kernel, kMostNames);
 }
 
 nlohmann::ordered_json to_json(const Summary& summary) {
@@ -110,7 +123,9 @@ nlohmann::ordered_json to_json(const Summary& summary) {
                               {"devices", std::move(devices)},
                               {"pinned_bytes", summary.pinned_bytes},
                               {"run_ns", summary.run_ns},
-                              {"refused", summary.refused}};
+                              {"refused", summary.refused},
+                              {"stand_ins", summary.stand_ins},
+                              {"without_cuda_kernel", summary.without_cuda_kernel}};
   nlohmann::ordered_json& steps = json["steps"] = nlohmann::ordered_json::array();
   for (const StepTime& step : summary.steps) {
     steps.push_back({{"step_ns", step.step_ns},

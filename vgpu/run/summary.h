@@ -35,6 +35,10 @@ struct Summary {
   std::vector<StepTime> steps;  // between the ends of the optimizer's steps
   // The calls that the virtual GPU does not support, and how often the script made them.
   std::map<std::string, std::int64_t> refused;
+  // The operators that something else computed than on a GPU, and how often the script called them:
+  // stand-ins (torch_ferry.virtual), and CPU kernels of operators that have no CUDA kernel.
+  std::map<std::string, std::int64_t> stand_ins;
+  std::map<std::string, std::int64_t> without_cuda_kernel;
 
   // The step of median length; nullopt if there are no steps.
   std::optional<StepTime> step() const;
@@ -51,6 +55,10 @@ std::string to_string(const Summary& summary);
 // Returns "cudaHostRegister (2 times), cudaIpcGetMemHandle, cudaIpcOpenEventHandle and 2 more"; ""
 // if nothing was rejected.
 std::string refused_text(const Summary& summary);
+// Returns "my::op (2 times), my::other", with all stand-ins; "" if there are none.
+std::string stand_ins_text(const Summary& summary);
+// The same for the other operators, with at most three names.
+std::string without_cuda_kernel_text(const Summary& summary);
 nlohmann::ordered_json to_json(const Summary& summary);
 
 }  // namespace ferry::vgpu

@@ -94,6 +94,11 @@ bool is_known(Range range) {
   return runtime->values().is_known(range);
 }
 
+bool computes(const std::vector<Range>& reads, const std::vector<Range>& writes) {
+  const Locked runtime;
+  return runtime->values().computes(reads, writes);
+}
+
 void note_unknown(Range range) {
   const Locked runtime;
   runtime->values().remove(range);
@@ -211,9 +216,9 @@ void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
       return std::find(writes.begin(), writes.end(), range) != writes.end();
     });
   }
-  const bool computes = runtime->values().computes(reads, writes);
-  runtime->values().note_written(writes, computes);
-  if (!computes) body = [] {};
+  const bool has_values = runtime->values().computes(reads, writes);
+  runtime->values().note_written(writes, has_values);
+  if (!has_values) body = [] {};
   runtime->issue(on, op, {.body = std::move(body), .cost = cost, .name = name});
 }
 

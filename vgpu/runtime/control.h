@@ -95,6 +95,8 @@ KernelValues values();
 // Returns whether these bytes, of a device or of page-locked memory, have the values that the
 // program would have computed.
 bool is_known(Range range);
+// Returns whether a kernel with these reads and writes computes.
+bool computes(const std::vector<Range>& reads, const std::vector<Range>& writes);
 // Marks the bytes as not known, because whoever wrote them had no values to write.
 void note_unknown(Range range);
 // Sets the clock; null means that the runtime knows no card time. If `answers` is true, the clock

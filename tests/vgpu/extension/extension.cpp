@@ -54,6 +54,11 @@ TORCH_LIBRARY(ferry_extension, library) {
   library.def("failing(Tensor x) -> Tensor");
   library.def("alone(Tensor x) -> Tensor");
   library.def("alone_unchecked(Tensor x) -> Tensor");
+  library.def("shaped(Tensor x) -> Tensor");
+  // These have no CUDA kernel.
+  library.def("tripled(Tensor x) -> Tensor");
+  library.def("add_to(Tensor x, *, Tensor(a!) y) -> ()");
+  library.def("first(Tensor(a) x) -> Tensor(a)");
 }
 
 TORCH_LIBRARY_IMPL(ferry_extension, CPU, library) {
@@ -63,6 +68,14 @@ TORCH_LIBRARY_IMPL(ferry_extension, CPU, library) {
   library.impl("positive", [](const Tensor& x) { return x.masked_select(x > 0); });
   library.impl("composed", [](const Tensor& x) { return x * 0; });
   library.impl("failing", [](const Tensor& x) { return x * 0; });
+  library.impl("tripled", [](const Tensor& x) { return x * 3; });
+  library.impl("add_to", [](const Tensor& x, Tensor& y) { y.add_(x); });
+  library.impl("first", [](const Tensor& x) { return x.select(0, 0); });
+}
+
+TORCH_LIBRARY_IMPL(ferry_extension, Meta, library) {
+  library.impl("tripled", [](const Tensor& x) { return at::empty_like(x); });
+  library.impl("shaped", [](const Tensor& x) { return at::empty_like(x); });
 }
 
 TORCH_LIBRARY_IMPL(ferry_extension, CUDA, library) {
@@ -74,4 +87,5 @@ TORCH_LIBRARY_IMPL(ferry_extension, CUDA, library) {
   library.impl("failing", [](const Tensor& x) -> Tensor { TORCH_CHECK(false, "not ", x.dim()); });
   library.impl("alone", checked);
   library.impl("alone_unchecked", unchecked);
+  library.impl("shaped", checked);
 }
