@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "formats/modules.h"
+
 namespace ferry::cli {
 namespace {
 
@@ -69,8 +71,11 @@ std::vector<std::string> next_steps(const PolicyArguments& arguments, const Poli
   const bool other_plan = edits && may_be_without_modules(request);
   if (edits && !(other_plan && arguments.output.empty())) {
     steps.emplace_back(
-        "# the model has to call torch_ferry.checkpoint for each recomputed module; "
-        "--policy best --no-modules plans it without edits");
+        marks_callable(request.program)
+            ? "# the plan chooses among checkpointed layers: TrainingArguments(…, "
+              "gradient_checkpointing=True); --policy best --no-modules needs none"
+            : "# the model has to call torch_ferry.checkpoint for each recomputed module; "
+              "--policy best --no-modules plans it without edits");
   }
   std::string file = arguments.output.string();
   if (file.empty()) {
