@@ -50,7 +50,7 @@ TEST_F(AnswerTest, WhereNothingFitsTheAnswerSaysWhatItIsMadeOfAndWhatWouldHelp) 
   const Result result = ferry("plan llama3-8b --card rtx4090 --policy checkpoint --unchecked");
   EXPECT_EQ(result.code, kDoesNotFit);
   for (const char* part :
-       {"Nothing fits in 23.2 GiB. checkpoint needs the least, ",
+       {"Nothing fits in 23.2 GiB. checkpoint needs the least of these, ",
         " GiB more): ", "29.9 GiB of the optimizer's state",
         "Parameters and the optimizer's state alone take 44.9 GiB",
         "\nWhat would help, each planned:\n  --optimizer-implementation fused: needs 64.1 GiB\n  "
