@@ -84,6 +84,21 @@ TEST_F(AnswerTest, AHostThatIssuesTooSlowlyIsSaid) {
       << slow["answer"];
 }
 
+// GPT-2 needs 9.64 GiB, and the context takes 0.49 GiB.
+TEST_F(AnswerTest, WhatAPlanLeavesOfTheCardIsSaidIfItIsLittle) {
+  const auto answer_with = [&](const std::string& capacity) {
+    std::string text = read_file(find_shipped("hardware", "hardware", ".toml", "rtx4090"));
+    const std::string shipped = "capacity = \"23.64GiB\"";
+    text.replace(text.find(shipped), shipped.size(), "capacity = \"" + capacity + "\"");
+    write("full.toml", text);
+    return nlohmann::json::parse(
+               ferry("plan gpt2 --card full.toml --policy keep --unchecked --json").out)["answer"]
+        .get<std::string>();
+  };
+  EXPECT_NE(answer_with("10.2GiB").find(" of the card free: "), std::string::npos);
+  EXPECT_EQ(answer_with("11GiB").find(" of the card free: "), std::string::npos);
+}
+
 TEST_F(AnswerTest, WhatPinningTakesIsSaid) {
   const std::string answer = nlohmann::json::parse(
       ferry("plan gpt2 --card rtx4090 --policy offload --budget 8GiB --unchecked --json")
