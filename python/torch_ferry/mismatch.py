@@ -125,7 +125,7 @@ def _advice(text, frames, planned, here):
             return ("A Trainer turns off the cache of keys and values: set "
                     "model.config.use_cache = False before ferry.plan.")
         dtypes = re.search(r"the plan has (\w+) .* the model saves (\w+) ", text)
-        autocast = here.autocast and planned.autocast != here.autocast
+        autocast = here.autocast and planned.autocast not in ("", here.autocast)
         if autocast or dtypes and {dtypes[1], dtypes[2]} <= {"f32", "bf16", "f16"} and \
                 dtypes[1] != dtypes[2]:
             return "Call ferry.plan under the torch.autocast that the training uses."
