@@ -69,6 +69,19 @@ std::string allocator(const PolicyRequest& request, const plan::PlanResult& resu
                             thousandths(slowdown));
 }
 
+// Warns if the plan leaves less than 2 % of the card free, or less than 0.5 GiB if that is less.
+// The CUDA context of this process is not part of usable memory; other processes are not known.
+std::string headroom(const Hardware& hardware, const plan::PolicyRow& row) {
+  const std::int64_t usable = hardware.usable_bytes();
+  const std::int64_t room = std::min<std::int64_t>(usable / 50, std::int64_t{1} << 29);
+  const std::int64_t left = usable - row.least_bytes;
+  if (left < 0 || left >= room) return "";
+  return fmt::format(
+      " It leaves {} of the card free: if a display or another process uses the card as well, plan "
+      "with a smaller --budget.",
+      format_bytes(left));
+}
+
 std::string use(const PolicyRequest& request, const plan::PlanResult& result,
                 const plan::PolicyRow& row) {
   const std::int64_t budget = request.plan.budget_bytes;
@@ -82,6 +95,7 @@ std::string use(const PolicyRequest& request, const plan::PlanResult& result,
                              format_time(row.simulation.step_ns), thousandths(slowdown),
                              format_bytes(row.least_bytes), format_bytes(budget));
   text += allocator(request, result, row);
+  text += headroom(request.hardware, row);
   text += host_bound(request.hardware, row.simulation) + pinning(request.hardware, row.simulation);
   if (const plan::PolicyRow* next = faster(result, row)) {
     const std::int64_t more = next->least_bytes - budget;

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "formats/modules.h"
+
 namespace ferry::cli {
 namespace {
 
@@ -31,6 +33,23 @@ bool may_be_without_modules(const PolicyRequest& request) {
 bool checkpoints_each_layer(const PolicyArguments& arguments, const plan::PolicyRow& row) {
   return row.policy == name(Policy::kCheckpoint) && is_configuration(arguments.subject) &&
          arguments.output.empty();
+}
+
+// Says what a user has to do so that the model calls checkpoints. If a model with adapters is
+// checkpointed, libraries make its inputs require gradients: more is saved than was planned.
+std::string edit(const PolicyArguments& arguments, const Program& program) {
+  const bool adapted = std::any_of(program.about.begin(), program.about.end(),
+                                   [](const auto& line) { return line.first == "lora"; });
+  if (marks_callable(program) && !adapted) {
+    return "# it chooses among checkpointed layers: TrainingArguments(…, "
+           "gradient_checkpointing=True); --policy best --no-modules needs none";
+  }
+  if (is_configuration(arguments.subject)) {
+    return "# plan with --checkpointing, and train with gradient_checkpointing=True; "
+           "--policy best --no-modules needs neither";
+  }
+  return "# the model has to call torch_ferry.checkpoint for each recomputed module; "
+         "--policy best --no-modules plans it without edits";
 }
 
 std::string plan_command(const PolicyArguments& arguments, const std::string& file,
@@ -68,9 +87,7 @@ std::vector<std::string> next_steps(const PolicyArguments& arguments, const Poli
   const bool edits = edits_modules(request, *row);
   const bool other_plan = edits && may_be_without_modules(request);
   if (edits && !(other_plan && arguments.output.empty())) {
-    steps.emplace_back(
-        "# the model has to call torch_ferry.checkpoint for each recomputed module; "
-        "--policy best --no-modules plans it without edits");
+    steps.push_back(edit(arguments, request.program));
   }
   std::string file = arguments.output.string();
   if (file.empty()) {

@@ -59,8 +59,10 @@ std::string nothing_fits(const PolicyArguments& arguments, const PolicyRequest& 
   if (!least) return "";
   const KindBytes& kinds = least->simulation.peak_kinds;
   const std::int64_t budget = request.plan.budget_bytes;
-  std::string text = fmt::format("Nothing fits in {}. {} needs the least, {}", format_bytes(budget),
-                                 least->policy, format_bytes(least->least_bytes));
+  // Each policy is searched for the budget, so another budget may find a plan that needs less.
+  std::string text =
+      fmt::format("Nothing fits in {}. {} needs the least of these, {}", format_bytes(budget),
+                  least->policy, format_bytes(least->least_bytes));
   if (least->least_bytes > budget) {
     text += fmt::format(" ({} more)", format_bytes(least->least_bytes - budget));
   }
@@ -72,6 +74,7 @@ std::string nothing_fits(const PolicyArguments& arguments, const PolicyRequest& 
         "training fewer parameters (LoRA) would.",
         format_bytes(parameters_and_state(kinds)));
   }
+  if (least->policy == name(Policy::kBest)) text += " --pareto searches for less.";
   const std::string helps = helps_to_fit(arguments, request, *least);
   if (!helps.empty()) text += "\nWhat would help, each planned:" + helps;
   return text + "\nFor the largest batch that fits call torch_ferry.plan in Python.";

@@ -56,6 +56,18 @@ std::set<std::string> largest_family(const std::vector<Statement>& statements,
   return best ? best->modules : std::set<std::string>();
 }
 
+// True if `fits` is true for a marker that has arguments.
+template <class Fits>
+bool marks(const Program& program, Fits fits) {
+  const std::optional<CodeId> forward = forward_code(program);
+  if (!forward) return false;
+  const std::vector<Statement>& statements = program.codes[*forward].statements;
+  return std::any_of(statements.begin(), statements.end(), [&](const Statement& statement) {
+    const Module* module = module_marker(statement);
+    return module && module->arguments && fits(*module);
+  });
+}
+
 }  // namespace
 
 const Module* module_marker(const Statement& statement) {
@@ -92,13 +104,11 @@ std::optional<CodeId> forward_code(const Program& program) {
 }
 
 bool marks_calls(const Program& program) {
-  const std::optional<CodeId> forward = forward_code(program);
-  if (!forward) return false;
-  const std::vector<Statement>& statements = program.codes[*forward].statements;
-  return std::any_of(statements.begin(), statements.end(), [](const Statement& statement) {
-    const Module* module = module_marker(statement);
-    return module && module->arguments;
-  });
+  return marks(program, [](const Module& module) { return module.called; });
+}
+
+bool marks_callable(const Program& program) {
+  return !marks_calls(program) && marks(program, [](const Module&) { return true; });
 }
 
 std::vector<std::string> segment_modules(const Program& program) {
@@ -107,13 +117,13 @@ std::vector<std::string> segment_modules(const Program& program) {
   const std::vector<Statement>& statements = program.codes[*forward].statements;
   std::vector<ModuleRun> runs = module_runs(statements);
   std::sort(runs.begin(), runs.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
-  const auto is_call = [&](const ModuleRun& run) {
-    return module_marker(statements[run.begin])->arguments;
-  };
-  std::set<std::string> chosen;
+  std::set<std::string> calls;
+  std::set<std::string> callable;
   for (const ModuleRun& run : runs) {
-    if (is_call(run)) chosen.insert(run.module);
+    const Module& module = *module_marker(statements[run.begin]);
+    if (module.arguments) (module.called ? calls : callable).insert(run.module);
   }
+  std::set<std::string> chosen = calls.empty() ? callable : calls;
   if (chosen.empty()) chosen = largest_family(statements, runs);
   std::vector<std::string> found;
   for (const ModuleRun& run : runs) {

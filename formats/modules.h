@@ -27,12 +27,15 @@ struct ModuleRun {
 // without a marker for their end.
 std::vector<ModuleRun> module_runs(const std::vector<Statement>& statements);
 
-// True if the markers are calls of checkpoint.
+// True if markers are calls of checkpoint.
 bool marks_calls(const Program& program);
+// True if none is, but markers say how the library would call modules by checkpoint.
+bool marks_callable(const Program& program);
 
 // Returns the modules that can be segments (formats/outline.h), in forward order. If markers are
-// calls of checkpoint (Module::arguments), these are taken; otherwise modules that repeat, such as
-// transformer or residual blocks. Modules repeat if their names differ only in numbers, like
+// calls of checkpoint (Module::arguments), these are taken, or else those that the library would
+// call so. Otherwise it takes modules that repeat, such as transformer or residual blocks. Modules
+// repeat if their names differ only in numbers, like
 // `layer1.0` and `layer4.1`; such modules are a family. Among the families that cover nearly the
 // most ops, the one with the most members is taken: blocks rather than groups of blocks.
 std::vector<std::string> segment_modules(const Program& program);

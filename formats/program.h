@@ -108,11 +108,13 @@ struct Free {
 
 // A module boundary: entering or leaving. Modules nest. If the module is a call of checkpoint that
 // was captured without a recompute, the entry has `arguments`: the tensor arguments of the call, in
-// order, and the slots that carry their edges.
+// order, and the slots that carry their edges. If it is not `called`, it is a module that the
+// library would call by checkpoint if the user asked for it, with these arguments.
 struct Module {
   std::string name;
   bool enter = true;
   std::optional<std::vector<Slot>> arguments = std::nullopt;
+  bool called = true;
   bool operator==(const Module&) const = default;
 };
 

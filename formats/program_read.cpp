@@ -127,7 +127,10 @@ Action read_save(Fields& line, Types&) {
 Action read_free(Fields& line, Types&) { return Free{.slots = line.slots("free")}; }
 Action read_enter(Fields& line, Types&) {
   Module module{.name = line.text("enter"), .enter = true};
-  if (line.has("arguments")) module.arguments = line.slots("arguments");
+  if (line.has("arguments")) {
+    module.arguments = line.slots("arguments");
+    module.called = line.flag("called", true);
+  }
   return module;
 }
 Action read_leave(Fields& line, Types&) {

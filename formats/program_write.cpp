@@ -84,6 +84,7 @@ struct Line {
   std::string operator()(const Module& module) const {
     std::string text = (module.enter ? "{\"enter\":" : "{\"leave\":") + json_text(module.name);
     if (module.arguments) text += ",\"arguments\":" + list(*module.arguments);
+    if (!module.called) text += ",\"called\":false";
     return text + "}";
   }
 

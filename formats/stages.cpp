@@ -148,10 +148,11 @@ void Cutter::make_code(std::size_t stage) {
 void Cutter::take_statements(std::size_t stage, Code& code) {
   const StagePiece& piece = pieces_[stage];
   for (const Statement* module : open_) {
-    if (module_marker(*module)->arguments) {
+    const Module& marker = *module_marker(*module);
+    if (marker.arguments && marker.called) {
       refuse_stage(piece, "it is in the marked call of line " + std::to_string(module->line));
     }
-    code.statements.push_back(*module);
+    code.statements.push_back({Module{marker.name}, module->line});
   }
   for (std::size_t i = piece.begin; i < piece.end; ++i) {
     const Statement& statement = forward_.statements[i];

@@ -46,6 +46,7 @@ Program with_segments(const Program& program, bool modules) {
   try {
     return outline(program, names);
   } catch (const std::invalid_argument&) {
+    if (marks_callable(program)) return program;
     // Some modules cannot be segments; find them below.
   }
   std::erase_if(names, [&](const std::string& module) {

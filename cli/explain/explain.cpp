@@ -4,6 +4,8 @@
 //
 // The kind of the file decides. sim/peak finds the peak and its owners; snapshot_text.h and
 // log_text.h print them.
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
@@ -80,6 +82,15 @@ ExitCode told_missing(const ExplainedSnapshot& explained) {
   return kNotJudged;
 }
 
+// Says what to do with the answer.
+std::string next_step(const ExplainArguments& arguments) {
+  return fmt::format(
+      "\nNext: ferry plan train.py --card {}, with the script that trains, finds what to offload "
+      "or "
+      "recompute, and which changes of the training would help.\n",
+      arguments.hardware);
+}
+
 ExitCode explain_snapshot(const ExplainArguments& arguments) {
   const Hardware card = find_hardware(arguments.hardware);
   const MemorySnapshot snapshot = read_memory_snapshot(arguments.file);
@@ -87,7 +98,7 @@ ExitCode explain_snapshot(const ExplainArguments& arguments) {
   if (arguments.json) {
     print_json(to_json(result));
   } else {
-    print_text(to_text(result));
+    print_text(to_text(result) + next_step(arguments));
   }
   return told_missing(result);
 }
@@ -112,7 +123,7 @@ ExitCode explain_log(const ExplainArguments& arguments) {
   if (arguments.json) {
     print_json(to_json(found));
   } else {
-    print_text(to_text(arguments.file, found));
+    print_text(to_text(arguments.file, found) + next_step(arguments));
   }
   return kOk;
 }

@@ -21,6 +21,7 @@ from . import lora as adapters
 from . import nf4
 from .few_layers import captured
 from .program import CaptureError
+from .segments import layers_are_marked
 
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 # Sequences are at most this long by default, and shorter if the model takes no more.
@@ -63,7 +64,8 @@ def capture_config(config, name="model", batch=1, tokens=None, dtype=None, atten
         return model, inputs, about
 
     if trainer == "trainer":
-        return captured(make, lambda output: output.loss, name=name, capability=capability)
+        with layers_are_marked():
+            return captured(make, lambda output: output.loss, name=name, capability=capability)
     from . import trl_steps
 
     with trl_steps.kernels_stood_in_for(), capture.cuda():

@@ -23,6 +23,10 @@ _AUTO = "auto"  # the value of plan= with which the training is planned while it
 _OWN_STEP = ("If the Trainer's step differs from the planned step, for example in its loss: "
              "OffloadCallback(card=…, budget=…) plans that step itself.")
 
+_SOME = "%d forwards ran without the plan, because their batches had other shapes: %s"
+_NEVER = ('The plan was for none of the %d forwards: their tensors had other shapes. other_shapes='
+          '"raise" names the first one: %s')
+
 
 class Offloads:
     """Offloads saved activations while a Trainer trains, with a plan or without one."""
@@ -96,6 +100,7 @@ class Offloads:
         if automatic:
             self.offload = self._shapes.default
         self._undo = contextlib.ExitStack()
+        self._forwards = 0
 
     def remove(self):
         """Puts the Trainer and the model back as they were before."""
@@ -118,13 +123,14 @@ class Offloads:
             logging.getLogger(__name__).info("%s", self)
         elif self.offload is not None and (others := self.offload.statistics().other_forwards):
             logging.getLogger(__name__).warning(
-                "%d forwards ran without the plan, because their batches had other shapes: %s",
-                others, self.offload.statistics())
+                _NEVER if others == self._forwards else _SOME, others,
+                self.offload.statistics())
 
     @contextlib.contextmanager
     def _around(self, model, plan_step, inputs=(), optimizer=None):
         """A context for one step of the model; it yields a `Guard` that the caller opens.
         `plan_step` plans this step, with the options of `_request`."""
+        self._forwards += 1
         with contextlib.ExitStack() as stack:
             if self._plans() and of_hugging_face(model) and not calls_ours(model):
                 stack.callback(use_checkpoint(model))

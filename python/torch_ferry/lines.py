@@ -21,7 +21,7 @@ STATEMENTS = {
     "node": ({"id", "in", "out", "body"}, {"saved"}),
     "save": ({"slots"}, set()),
     "free": (set(), set()),
-    "enter": (set(), {"arguments"}),
+    "enter": (set(), {"arguments", "called"}),
     "leave": (set(), set()),
     "exclude": (set(), set()),
     "call": ({"in", "out"}, {"recompute"} | OPTIONS),

@@ -221,7 +221,8 @@ class _Forward:
                 slots = [self.frame.slot(ref, event.name) for ref in event.arguments]
                 slots += [self._leaf(ref) for ref in event.arguments if self._is_made_leaf(ref)]
                 slots += [self.edges[edge] for edge in event.behind if edge in self.edges]
-                self.frame.emit({"enter": event.name, "arguments": slots})
+                self.frame.emit({"enter": event.name, "arguments": slots,
+                                 **({} if event.called else {"called": False})})
             elif isinstance(event, DeathEvent):
                 self.frame.death(event)
             elif isinstance(event, DropEvent):

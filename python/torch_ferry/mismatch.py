@@ -6,6 +6,7 @@ parameters and its arguments. If a plan was read from a file, only its tensors a
 """
 
 import dataclasses
+import inspect
 import re
 
 import torch
@@ -90,9 +91,19 @@ def _conditions(frames):
             args, kwargs = frame.f_locals.get("args", ()), frame.f_locals.get("kwargs", {})
             device = device_of(module)
             # An autocast that was entered inside the guard has ended by now.
-            autocast = autocast_on(device) if torch.is_autocast_enabled(device) else ""
+            autocast = autocast_on(device) if torch.is_autocast_enabled(device) else \
+                _autocast_within(frames)
             return Conditions.of(module, (*args, kwargs) if kwargs else args, autocast)
     return None
+
+
+def _autocast_within(frames):
+    """Returns the autocast that a decorated forward entered, as Accelerate's of `bf16=True`."""
+    for frame in frames:
+        entered = frame.f_locals.get("autocast_instance")
+        if frame.f_code.co_name == "decorate_autocast" and entered is not None:
+            return f"autocast to {_short(entered.fast_dtype)}"
+    return ""
 
 
 def _advice(text, frames, planned, here):
@@ -114,10 +125,12 @@ def _advice(text, frames, planned, here):
             return ("A Trainer turns off the cache of keys and values: set "
                     "model.config.use_cache = False before ferry.plan.")
         dtypes = re.search(r"the plan has (\w+) .* the model saves (\w+) ", text)
-        autocast = here.autocast and planned.autocast != here.autocast
+        autocast = here.autocast and planned.autocast not in ("", here.autocast)
         if autocast or dtypes and {dtypes[1], dtypes[2]} <= {"f32", "bf16", "f16"} and \
                 dtypes[1] != dtypes[2]:
             return "Call ferry.plan under the torch.autocast that the training uses."
+    if planned is None and here is not None and (advice := _advice_of_file(text, frames, here)):
+        return advice
     if "the plan ends before it" in text:
         return ("One guard is one forward: with gradient accumulation, open the guard for each "
                 "forward and close it before the next.")
@@ -127,6 +140,30 @@ def _advice(text, frames, planned, here):
     if planned is not None and here is not None and planned.inputs != here.inputs:
         return ('Plan for these inputs, or run other shapes without the plan: '
                 'ferry.execute(plan, other_shapes="offload"), or "keep".')
+    return ""
+
+
+def _advice_of_file(text, frames, here):
+    """Returns what may differ from a plan that was read from a file, whose conditions are not
+    known. `ferry plan` of a model by its name plans a Trainer with its defaults."""
+    modules = [frame.f_locals["self"] for frame in frames
+               if isinstance(frame.f_locals.get("self"), nn.Module)]
+    checkpoints = any(getattr(each, "gradient_checkpointing", False) is True for each in modules)
+    if "(checkpoint): the plan has" in text and not checkpoints:
+        return ("The plan checkpoints layers: set gradient_checkpointing=True in the "
+                "TrainingArguments, or plan with --no-modules.")
+    if checkpoints and "(checkpoint): the plan has" not in text:
+        return ("Gradient checkpointing is on here. If the plan was made without it, turn it off, "
+                "or plan with --checkpointing.")
+    if here.autocast:
+        return (f"The step runs under {here.autocast} (bf16=True or fp16=True). A plan of a model "
+                "by its name is without it: plan the script (ferry plan train.py).")
+    takes_mask = any("attention_mask" in inspect.signature(each.forward).parameters
+                     for each in modules[:1])
+    if takes_mask and not any(name.startswith("attention_mask ") for name in here.inputs):
+        return ("A plan of a model by its name is for batches with attention_mask, as tokenizers "
+                "make them: add a mask of ones to the samples, or plan the script (ferry plan "
+                "train.py).")
     return ""
 
 

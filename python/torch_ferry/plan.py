@@ -32,7 +32,8 @@ _ADVICE = re.compile("--(policy|optimizer|optimizer-implementation) ([^ :,\n]+)"
 # The same of a capture's error.
 _ASSUME = re.compile("--assume (\\w+)")
 _ALLOCATOR = "--alloc-conf expandable_segments:True"
-_OUR_PART = "\nFor the largest batch that fits call torch_ferry.plan in Python."
+_OUR_PARTS = ("\nFor the largest batch that fits call torch_ferry.plan in Python.",
+              " --pareto searches for less.")
 
 # The policies that are compared by default, and for "all". The RECOMPUTING ones are added if the
 # model calls `torch_ferry.checkpoint`.
@@ -330,7 +331,7 @@ def _capability(hardware):
 
 
 def _calls_checkpoint(program):
-    return any(line.get("enter", "").startswith("checkpoint.") and "arguments" in line
+    return any("arguments" in line and line.get("called", True)
                for line in program.codes[1].statements)
 
 
@@ -349,7 +350,9 @@ def _policies(asked, program):
 
 def _in_python(answer):
     """Returns the command's answer with arguments of `plan` in place of options."""
-    answer = answer.replace(_OUR_PART, "").replace(
+    for part in _OUR_PARTS:
+        answer = answer.replace(part, "")
+    answer = answer.replace("a smaller --budget", "a smaller budget").replace(
         _ALLOCATOR, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment")
     names = {"policy": "policies", "optimizer-implementation": "optimizer_implementation"}
     return _ADVICE.sub(lambda match: f'{names.get(match[1], match[1])}="{match[2]}"', answer)

@@ -121,8 +121,12 @@ class Recorder:
         trace = self.trace
 
         def hook(key, name):
-            def record(*_):
-                if trace.sink is trace.events:
+            def record(part, args, *_):
+                if trace.sink is not trace.events:
+                    return
+                if key == "enter" and segments.may_be_called(part):
+                    trace.enter_segment(name, args, called=False)
+                else:
                     trace.events.append(ModuleEvent(trace.count(), key, name))
             return record
 

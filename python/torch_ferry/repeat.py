@@ -34,12 +34,17 @@ def repeated(program, layers, first, period, times):
 
     Raises NotAlike."""
     for number, code in enumerate(program.codes):
-        calls = code.statements.count({"enter": f"{layers}.{first}"})
+        calls = len(_entries(code.statements, f"{layers}.{first}"))
         if calls > 1:  # such as a reference that is the model without its adapters
             raise NotAlike(f"{layers}.{first} is called {calls} times")
         if calls == 1:
             return _Repeat(program, number, layers, first, period, times).program()
     raise NotAlike(f"no code of the program calls {layers}.{first}")
+
+
+def _entries(statements, module):
+    """Returns the places of the statements that enter a module."""
+    return [at for at, line in enumerate(statements) if line.get("enter") == module]
 
 
 class _Repeat:
@@ -49,7 +54,7 @@ class _Repeat:
     def __init__(self, source, number, layers, first, period, times):
         self.source, self.number, self.times = source, number, times
         statements = source.codes[number].statements
-        begin, middle, end = (statements.index({"enter": f"{layers}.{at}"}) if at >= 0 else 0
+        begin, middle, end = (_entries(statements, f"{layers}.{at}")[0] if at >= 0 else 0
                               for at in (first - period, first, first + period))
         self.head, self.tail = statements[:middle], statements[end:]
         self.group = statements[middle:end]

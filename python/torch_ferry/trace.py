@@ -82,10 +82,10 @@ class ModuleEvent(NamedTuple):
     name: str
 
 
-class SegmentEvent(NamedTuple):
-    """A call of a checkpoint begins."""
+class SegmentEvent(NamedTuple):  # a call of a checkpoint begins, or a module that may be called so
     made: int
     name: str
+    called: bool
     arguments: list  # Refs
     behind: list  # (node, output number): the edges of the arguments
 
@@ -359,17 +359,19 @@ class Trace(TorchDispatchMode):
             return
         name = f"checkpoint.{self.segments}"
         self.segments += 1
-        tensors = [each for each in [*args, *kwargs.values()] if isinstance(each, torch.Tensor)]
-        tensors = [self.fake(tensor) for tensor in tensors]
+        self.enter_segment(name, [*args, *kwargs.values()])
+        yield
+        self.events.append(ModuleEvent(self.count(), "leave", name))
+
+    def enter_segment(self, name, arguments, called=True):
+        tensors = [self.fake(each) for each in arguments if isinstance(each, torch.Tensor)]
         tensors = [tensor for tensor in tensors if tensor.device.type == self.device]
         behind = [tensor for tensor in tensors if tensor.grad_fn is not None]
         for tensor in behind:
             self.note(tensor.grad_fn)
-        self.events.append(SegmentEvent(
-            self.count(), name, [self.known(tensor) for tensor in tensors],
-            [(self.number_of(tensor.grad_fn), tensor.output_nr) for tensor in behind]))
-        yield
-        self.events.append(ModuleEvent(self.count(), "leave", name))
+        edges = [(self.number_of(tensor.grad_fn), tensor.output_nr) for tensor in behind]
+        refs = [self.known(tensor) for tensor in tensors]
+        self.events.append(SegmentEvent(self.count(), name, called, refs, edges))
 
     # The graph.
 

@@ -86,8 +86,11 @@ def kernels_stood_in_for():
         from trl.kernels import chunked_logprob as kernels
         from trl.trainer.utils import add_fused_lm_head as _
     except ImportError as error:
-        raise ModuleNotFoundError("--sft and --dpo need TRL 1.16 or a later one, and what its "
-                                  f"trainers need: pip install trl datasets ({error})") from error
+        lacking = f"the package {error.name} is missing" \
+            if isinstance(error, ModuleNotFoundError) and error.name else str(error)
+        raise ModuleNotFoundError(
+            "--sft and --dpo need TRL 1.16 or a later one, and what its trainers import: pip "
+            f"install trl datasets ({lacking})") from error
     with mock.patch.multiple(kernels, _TRITON_AVAILABLE=True, _forward_kernel=_Fold(),
                              _backward_kernel=_Fold(),
                              triton=types.SimpleNamespace(cdiv=lambda one, by: -(-one // by))):

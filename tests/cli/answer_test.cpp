@@ -50,7 +50,7 @@ TEST_F(AnswerTest, WhereNothingFitsTheAnswerSaysWhatItIsMadeOfAndWhatWouldHelp) 
   const Result result = ferry("plan llama3-8b --card rtx4090 --policy checkpoint --unchecked");
   EXPECT_EQ(result.code, kDoesNotFit);
   for (const char* part :
-       {"Nothing fits in 23.2 GiB. checkpoint needs the least, ",
+       {"Nothing fits in 23.2 GiB. checkpoint needs the least of these, ",
         " GiB more): ", "29.9 GiB of the optimizer's state",
         "Parameters and the optimizer's state alone take 44.9 GiB",
         "\nWhat would help, each planned:\n  --optimizer-implementation fused: needs 64.1 GiB\n  "
@@ -82,6 +82,21 @@ TEST_F(AnswerTest, AHostThatIssuesTooSlowlyIsSaid) {
                 "operator."),
             std::string::npos)
       << slow["answer"];
+}
+
+// GPT-2 needs 9.64 GiB, and the context takes 0.49 GiB.
+TEST_F(AnswerTest, WhatAPlanLeavesOfTheCardIsSaidIfItIsLittle) {
+  const auto answer_with = [&](const std::string& capacity) {
+    std::string text = read_file(find_shipped("hardware", "hardware", ".toml", "rtx4090"));
+    const std::string shipped = "capacity = \"23.64GiB\"";
+    text.replace(text.find(shipped), shipped.size(), "capacity = \"" + capacity + "\"");
+    write("full.toml", text);
+    return nlohmann::json::parse(
+               ferry("plan gpt2 --card full.toml --policy keep --unchecked --json").out)["answer"]
+        .get<std::string>();
+  };
+  EXPECT_NE(answer_with("10.2GiB").find(" of the card free: "), std::string::npos);
+  EXPECT_EQ(answer_with("11GiB").find(" of the card free: "), std::string::npos);
 }
 
 TEST_F(AnswerTest, WhatPinningTakesIsSaid) {

@@ -129,6 +129,26 @@ TEST(OutlineTest, AMarkedCallTakesWhatItDoesNotReadAndNoMore) {
            code3(R"("arguments":[2],"results":[3])"), enter("m", ""), op("2", "3"), leave("m")}));
 }
 
+// A library has checkpoints that were off: the modules may be called so, and nothing was called.
+TEST(OutlineTest, ModulesThatMayBeCalledAreSegmentsIfNoneIsACall) {
+  const std::string callable = R"({"enter":"m","arguments":[6],"called":false})";
+  const std::vector<std::string> lines = {op("1", "5"), op("1", "6"), callable, op("6,5", "2"),
+                                          leave("m")};
+  const Program one = program(lines);
+  EXPECT_NE(to_text(one).find(callable), std::string::npos);
+  EXPECT_FALSE(marks_calls(one));
+  EXPECT_TRUE(marks_callable(one));
+  EXPECT_EQ(segment_modules(one), std::vector<std::string>{"m"});
+  EXPECT_NE(
+      outlined(one, {"m"}).find(R"("in":[6,5],"out":[2],"recompute":"checkpoint","captured")"),
+      std::string::npos);
+  const Program both =
+      program({enter("n", ""), leave("n"), lines[0], lines[1], callable, lines[3], lines[4]});
+  EXPECT_TRUE(marks_calls(both));
+  EXPECT_FALSE(marks_callable(both));
+  EXPECT_EQ(segment_modules(both), std::vector<std::string>{"n"});
+}
+
 TEST(OutlineTest, EachRunIsASegmentAndTheOutermostIsTaken) {
   const Program before =
       program({enter("m"), op("1", "3"), leave("m"), enter("n"), enter("m"), op("3", "4"),

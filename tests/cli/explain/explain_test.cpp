@@ -57,6 +57,7 @@ TEST_F(ExplainTest, ThePeaksOwnersAreNamedByLineAndOperator) {
   EXPECT_EQ(result.err, "");
   for (const std::string part : {
            "cuda:0, at its peak, entry 2 of 4: 3.00 MiB allocated in 2 blocks, 4.00 MiB reserved",
+           "\nNext: ferry plan train.py --card tiny.toml, with the script that trains, finds what ",
            "Out of memory: 64.0 MiB more were requested, and 512 B were free on the device",
            "the request that failed: x/model.py:12 in forward (linear)",
            "forward  x/model.py:12 in forward (linear)",
