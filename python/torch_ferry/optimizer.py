@@ -159,11 +159,7 @@ class _Piece:
 
     def views(self, raw):
         """Returns the tensors of the ward, as views of its bytes."""
-        found = {}
-        for key, (dtype, shape, stride, offset) in self.places.items():
-            typed = raw[offset:offset + _span(shape, stride) * dtype.itemsize].view(dtype)
-            found[key] = typed.as_strided(shape, stride)
-        return found
+        return _views(raw, self.places)
 
 
 class _HostState:
@@ -293,9 +289,9 @@ class _HostState:
     def update_waiting(self, opt):
         """Updates the next piece of the gradient that waits longest. The last piece frees it."""
         group, p = self.waiting[0]
-        piece = self.pieces_of(p)[self.done.get(p, 0)]
-        self.update_next(opt, group, p)
-        self.waiting_bytes -= self.bytes_of(p, piece)
+        if not self.is_done(p):
+            self.waiting_bytes -= self.bytes_of(p, self.pieces_of(p)[self.done.get(p, 0)])
+            self.update_next(opt, group, p)
         if self.is_done(p):
             self.waiting.popleft()
             p.grad = None
@@ -320,9 +316,7 @@ class _HostState:
         self.groups.clear()
 
     def update_next(self, opt, group, p):
-        number = self.done.get(p, 0)
-        self.update_piece(opt, group, p, self.pieces_of(p)[number])
-        self.done[p] = number + 1
+        self.update_piece(opt, group, p, self.pieces_of(p)[self.done.get(p, 0)])
 
     def update_piece(self, opt, group, p, piece):
         """Runs the optimizer's own step on one piece. If it raises, the state is as before."""
@@ -343,6 +337,7 @@ class _HostState:
             if wards is not None:
                 wards.give_back(piece.ward)
             raise
+        self.done[p] = self.done.get(p, 0) + 1  # whatever fails now, it is updated
         self.keep_values(group, values)
         self.take_in(p, piece, views, after)
 
@@ -392,27 +387,30 @@ class _HostState:
     # Storing, saving and loading.
 
     def store(self, p, piece, state):
-        """The first state of a piece: its tensors become one ward, if they are large enough."""
+        """The first state of a piece: its tensors become one ward, if they are large enough. If
+        that fails, they stay where they are, and the next step tries again."""
+        piece.rest = dict(state)
         moves = {key: value for key, value in state.items()
                  if isinstance(value, torch.Tensor) and value.device == p.device and
                  value.layout == torch.strided and value.numel() > 1 and
                  type(value) is torch.Tensor}
         if sum(value.numel() * value.element_size() for value in moves.values()) < self.min_bytes:
-            moves = {}
-        piece.rest = {key: value for key, value in state.items() if key not in moves}
-        if not moves:
             return
-        piece.places, length = {}, 0
+        places, length = {}, 0
         for key, value in moves.items():
             stride = _dense_stride(value)
-            piece.places[key] = (value.dtype, tuple(value.shape), stride, length)
+            places[key] = (value.dtype, tuple(value.shape), stride, length)
             used = _span(value.shape, stride) * value.element_size()
             length += -(-used // _ALIGNED) * _ALIGNED
+        if not moves:
+            return
         raw = torch.empty(length, dtype=torch.uint8, device=p.device)
-        wards = self.wards_of(p.device)
-        for key, view in piece.views(raw).items():
+        for key, view in _views(raw, places).items():
             view.copy_(moves[key])
+        wards = self.wards_of(p.device)
         piece.ward = wards.add(raw)
+        piece.places = places
+        piece.rest = {key: value for key, value in state.items() if key not in moves}
         wards.written(piece.ward)
 
     def whole_state(self, opt):
@@ -503,6 +501,14 @@ class _HostState:
         yield
         for hook in opt._optimizer_step_post_hooks.values():
             hook(opt, args, {})
+
+
+def _views(raw, places):
+    found = {}
+    for key, (dtype, shape, stride, offset) in places.items():
+        typed = raw[offset:offset + _span(shape, stride) * dtype.itemsize].view(dtype)
+        found[key] = typed.as_strided(shape, stride)
+    return found
 
 
 def _copy(value):

@@ -183,7 +183,8 @@ class Bits(unittest.TestCase):
         for net, opt in ((plain, inner), (hosted, optimizer)):
             for step in range(STEPS):
                 opt.zero_grad()
-                self.assertGreater(float(opt.step(lambda: backward(net, step))), 0)
+                loss = opt.step(lambda: backward(net, step))
+                self.assertGreater(loss.item(), 0)
         self.same(plain, hosted)
 
     def test_a_gradient_scaler(self):
@@ -283,6 +284,47 @@ class Failures(unittest.TestCase):
             optimizer.step()
         optimizer.load_state_dict(inner.state_dict())
         optimizer.step()
+
+    def test_a_host_that_fails_loses_nothing_and_nothing_is_updated_twice(self):
+        for call in ("add", "written"):
+            for first in (0, 2):  # in the first step states are added
+                if call == "add" and first:
+                    continue
+                with self.subTest(call, first=first):
+                    self.fails_once(call, first)
+
+    def fails_once(self, call, first):
+        plain, hosted = model(), model()
+        inner, optimizer = KINDS["AdamW"](plain.parameters()), KINDS["AdamW"](hosted.parameters())
+        on_host(optimizer)
+        train(plain, inner, 0, first)
+        train(hosted, optimizer, 0, first)
+        for net in (plain, hosted):
+            backward(net, first)
+        state, calls = optimizer._ferry, []
+        wards_of = state.wards_of
+
+        class Failing:
+            def __init__(self, wards):
+                self.wards = wards
+
+            def __getattr__(self, name):
+                if name == call:
+                    calls.append(name)
+                    if len(calls) == 3:
+                        raise MemoryError("no room on the host")
+                return getattr(self.wards, name)
+
+        state.wards_of = lambda device: Failing(wards_of(device))
+        with self.assertRaisesRegex(MemoryError, "no room on the host"):
+            optimizer.step()
+        optimizer.step()
+        inner.step()
+        for net, opt in ((plain, inner), (hosted, optimizer)):
+            opt.zero_grad()
+            train(net, opt, first + 1, 2)
+        for name, value in plain.state_dict().items():
+            self.assertTrue(torch.equal(value, hosted.state_dict()[name]), name)
 
     def test_a_second_backward_in_one_step_is_refused(self):
         net = model()
