@@ -43,18 +43,42 @@ class WaysTest : public ::testing::Test {
 
 TEST_F(WaysTest, EachIsOnTopOfThoseBeforeItAndNeedsWhatItsPlanNeeds) {
   const Ways found = ways();
-  ASSERT_EQ(found.each.size(), 3U);
+  ASSERT_EQ(found.each.size(), 2U);
   EXPECT_EQ(found.each[0].kind, WayKind::kPolicy);
-  EXPECT_EQ(found.each[1].kind, WayKind::kFused);
-  EXPECT_EQ(found.each[2].kind, WayKind::kExpandable);
+  EXPECT_EQ(found.each[1].kind, WayKind::kInBackward);
+  EXPECT_TRUE(found.each[1].fits);
   PlanRequest other = request_of(card_, {Policy::kOffload});
   EXPECT_EQ(least_of(program_, card_, other), found.each[0].least_bytes);
-  other.training.implementation = sim::OptimizerImplementation::kFused;
+  other.training.state = sim::OptimizerState::kHostInBackward;
   EXPECT_EQ(least_of(program_, card_, other), found.each[1].least_bytes);
-  other.alloc_conf.expandable_segments = true;
-  EXPECT_EQ(least_of(program_, card_, other), found.each[2].least_bytes);
   ASSERT_TRUE(found.no_state);
   EXPECT_TRUE(found.no_state->fits);
+}
+
+TEST_F(WaysTest, OfAStateOnTheHostTheOthersAreOnTop) {
+  request_.training.state = sim::OptimizerState::kHostInBackward;
+  request_.budget_bytes = 1 << 30;
+  PlanRequest other = request_of(card_, {Policy::kOffload});
+  other.training.state = sim::OptimizerState::kHostInBackward;
+  for (const Way& way : ways().each) {
+    if (way.kind == WayKind::kFused) {
+      other.training.implementation = sim::OptimizerImplementation::kFused;
+    }
+    if (way.kind == WayKind::kExpandable) other.alloc_conf.expandable_segments = true;
+    EXPECT_NE(way.kind, WayKind::kHostState);
+    EXPECT_EQ(least_of(program_, card_, other), way.least_bytes);
+  }
+}
+
+// Gradients that are clipped must all be there.
+TEST_F(WaysTest, AClippedTrainingIsNotUpdatedInBackward) {
+  request_.training.clip_grad_norm = true;
+  bool on_host = false;
+  for (const Way& way : ways().each) {
+    EXPECT_NE(way.kind, WayKind::kInBackward);
+    on_host |= way.kind == WayKind::kHostState;
+  }
+  EXPECT_TRUE(on_host);
 }
 
 TEST_F(WaysTest, WhatGivesLessThanATwentiethOfWhatIsMissingIsNotNamed) {
@@ -78,6 +102,7 @@ TEST_F(WaysTest, NothingIsNamedOnTopOfWhatFits) {
 
 TEST_F(WaysTest, AWayThatTheTrainingHasTakenIsNotNamed) {
   request_.training.implementation = sim::OptimizerImplementation::kFused;
+  request_.training.state = sim::OptimizerState::kHostInBackward;
   request_.alloc_conf.expandable_segments = true;
   for (const Way& way : ways().each) EXPECT_EQ(way.kind, WayKind::kPolicy);
   request_.training.optimizer = sim::Optimizer::kSgd;
