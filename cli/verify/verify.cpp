@@ -89,7 +89,7 @@ void print_coverage(const verify::Coverage& coverage) {
   for (const auto& [name, count] : coverage.features) add(name, count);
   end();
   fmt::print(" steps taken\n");
-  for (std::size_t step = 1; step < kSteps; ++step) {
+  for (std::size_t step = 1; step < kPipelineSteps; ++step) {  // wards are in no program
     add(name(static_cast<Step>(step)), coverage.steps[step]);
   }
   end();
