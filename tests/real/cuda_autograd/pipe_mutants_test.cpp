@@ -134,7 +134,7 @@ TEST(PipeTransfer, BringsTheBits) {
 
 std::vector<Mutation> mutations() {
   std::vector<Mutation> all;
-  for (auto step = static_cast<std::size_t>(Step::kSent); step < kSteps; ++step) {
+  for (auto step = static_cast<std::size_t>(Step::kSent); step < kPipelineSteps; ++step) {
     for (const Bend bend : {Bend::kDrop, Bend::kOtherStream, Bend::kDelay, Bend::kStale}) {
       const Mutation mutation{static_cast<Step>(step), bend};
       if (applies(mutation)) all.push_back(mutation);
