@@ -71,7 +71,7 @@ std::string nothing_fits(const PolicyArguments& arguments, const PolicyRequest& 
   if (parameters_and_state(kinds) > budget) {
     text += fmt::format(
         " Parameters and the optimizer's state alone take {}: fewer activations cannot help, but "
-        "training fewer parameters (LoRA) would.",
+        "the state on the host, or training fewer parameters (LoRA), would.",
         format_bytes(parameters_and_state(kinds)));
   }
   if (least->policy == name(Policy::kBest)) text += " --pareto searches for less.";

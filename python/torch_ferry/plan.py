@@ -34,6 +34,8 @@ _ASSUME = re.compile("--assume (\\w+)")
 _ALLOCATOR = "--alloc-conf expandable_segments:True"
 _OUR_PARTS = ("\nFor the largest batch that fits call torch_ferry.plan in Python.",
               " --pareto searches for less.")
+_STATE = {" (--optimizer-state host; ferry.optimizer in Python)": " (torch_ferry.optimizer)",
+          " (--optimizer-state in-backward)": " (torch_ferry.optimizer(…, in_backward=True))"}
 
 # The policies that are compared by default, and for "all". The RECOMPUTING ones are added if the
 # model calls `torch_ferry.checkpoint`.
@@ -352,6 +354,8 @@ def _in_python(answer):
     """Returns the command's answer with arguments of `plan` in place of options."""
     for part in _OUR_PARTS:
         answer = answer.replace(part, "")
+    for typed, called in _STATE.items():
+        answer = answer.replace(typed, called)
     answer = answer.replace("a smaller --budget", "a smaller budget").replace(
         _ALLOCATOR, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment")
     names = {"policy": "policies", "optimizer-implementation": "optimizer_implementation"}

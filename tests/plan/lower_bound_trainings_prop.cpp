@@ -52,7 +52,7 @@ sim::Training drawn_training(choices::Draws& draws) {
   training.grad_scaler = draws.one_in(4);
   training.steps = static_cast<std::size_t>(draws.in(1, 2));
   const bool needs_all = training.clip_grad_norm || training.grad_scaler;
-  training.state = static_cast<sim::OptimizerState>(draws.in(0, needs_all ? 2 : 3));
+  training.state = static_cast<sim::OptimizerState>(draws.few(6, needs_all ? 2 : 3));
   return training;
 }
 

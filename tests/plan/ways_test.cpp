@@ -45,11 +45,11 @@ TEST_F(WaysTest, EachIsOnTopOfThoseBeforeItAndNeedsWhatItsPlanNeeds) {
   const Ways found = ways();
   ASSERT_EQ(found.each.size(), 2U);
   EXPECT_EQ(found.each[0].kind, WayKind::kPolicy);
-  EXPECT_EQ(found.each[1].kind, WayKind::kInBackward);
+  EXPECT_EQ(found.each[1].kind, WayKind::kHostState);
   EXPECT_TRUE(found.each[1].fits);
   PlanRequest other = request_of(card_, {Policy::kOffload});
   EXPECT_EQ(least_of(program_, card_, other), found.each[0].least_bytes);
-  other.training.state = sim::OptimizerState::kHostInBackward;
+  other.training.state = sim::OptimizerState::kHost;
   EXPECT_EQ(least_of(program_, card_, other), found.each[1].least_bytes);
   ASSERT_TRUE(found.no_state);
   EXPECT_TRUE(found.no_state->fits);
