@@ -319,10 +319,12 @@ class _HostState:
         self.update_piece(opt, group, p, self.pieces_of(p)[self.done.get(p, 0)])
 
     def update_piece(self, opt, group, p, piece):
-        """Runs the optimizer's own step on one piece. If it raises, the state is as before."""
+        """Runs the optimizer's own step on one piece. If it raises, the piece is as before. A fused
+        step is one kernel; others may raise after they have written the parameter."""
         target = piece.of(p.detach()) if piece.begin is not None else p
         if target is not p:
             target.grad = piece.of(p.grad)
+        before = None if group.get("fused") else target.detach().clone()
         state = dict(piece.rest)
         rest = {key: _copy(value) for key, value in piece.rest.items()}
         wards, views = None, {}
@@ -334,6 +336,8 @@ class _HostState:
             after, values = self.own_step(opt, group, target, state)
         except BaseException:
             piece.rest = rest
+            if before is not None:
+                target.detach().copy_(before)
             if wards is not None:
                 wards.give_back(piece.ward)
             raise
@@ -436,13 +440,13 @@ class _HostState:
         return joined
 
     def on_cpu(self, p, piece):
-        found = {key: value.cpu() if isinstance(value, torch.Tensor) and key not in ("step",)
-                 else _copy(value) for key, value in piece.rest.items()}
+        found = {key: value.to("cpu", copy=True) if isinstance(value, torch.Tensor) else value
+                 for key, value in piece.rest.items()}
         if piece.ward is not None:
             wards = self.wards_of(p.device)
             views = piece.views(wards.take(piece.ward))
             found.update({key: view.to("cpu", copy=True) for key, view in views.items()})
-            views = None
+            del views
             wards.give_back(piece.ward)
         return found
 
