@@ -30,7 +30,6 @@ class DeviceWards {
   virtual void remove(WardId id) = 0;
   virtual void bring_ahead() = 0;
   virtual void end_step(bool keep_order) = 0;
-  virtual WardPlace place(WardId id) const = 0;
   virtual WardStatistics statistics() const = 0;
 };
 
@@ -45,7 +44,6 @@ class WardsOn final : public DeviceWards {
   void remove(WardId id) override { wards_.remove(id); }
   void bring_ahead() override { wards_.bring_ahead(); }
   void end_step(bool keep_order) override { wards_.end_step(keep_order); }
-  WardPlace place(WardId id) const override { return wards_.place(id); }
   WardStatistics statistics() const override { return wards_.statistics(); }
 
  private:

@@ -1,4 +1,4 @@
-// The class torch_ferry._C.Wards, which python/torch_ferry/optimizer.py uses.
+// The class torch_ferry._C.Wards, which python/torch_ferry/host_state.py uses.
 //
 // A ward is known by its number. Its storage is a tensor of bytes. Calls release the interpreter's
 // lock, because they may wait for a copy.

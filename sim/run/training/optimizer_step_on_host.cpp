@@ -74,9 +74,14 @@ void OptimizerStep::update_piece(std::size_t global, HostState::Piece& piece) {
   if (state.count) group.counts = {state.count};
   if (state.first) group.first = {state.first};
   if (state.second) group.second = {state.second};
-  TensorList denominators;
+  TensorList before, denominators;
+  if (training_.implementation != OptimizerImplementation::kFused) {  // to undo it after an error
+    before = foreach_.empty_like(group.parameters, MemoryKind::kTemporary);
+    foreach_.launch("clone", {&group.parameters}, {&before});
+  }
   update(group, denominators);
   drop(denominators);
+  drop(before);
   TensorList made;
   if (first_time && state.first) made.push_back(std::move(state.first));
   if (first_time && state.second) made.push_back(std::move(state.second));
