@@ -51,8 +51,8 @@ TEST(HostStateTest, TheDeviceHasAPartOfIt) {
   EXPECT_EQ(host.host_peak_bytes, 8 * each);
 }
 
-// Besides parameter, gradient and two moments: a copy of the parameter's piece, and the roots of its
-// second moment.
+// Besides parameter, gradient and two moments: a copy of the parameter's piece, and the roots of
+// its second moment.
 TEST(HostStateTest, AnUpdateThatIsNotFusedTakesTwoPiecesMore) {
   const Program program = of_parameters({{64 * kMiB, DType::kBF16}});
   EXPECT_EQ(trained(program, adamw(kHost, kForeach), 3).device_peak_bytes, 6 * 64 * kMiB);
