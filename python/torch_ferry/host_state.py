@@ -21,10 +21,11 @@ _BY_ELEMENT = ("SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "A
 class HostState:
     """The state of one optimizer: pieces by parameter, and the wards of each device."""
 
-    def __init__(self, kind, in_backward, bounds, waiting, piece, min_bytes, pinned, disk):
+    def __init__(self, kind, in_backward, ahead, behind, waiting, piece, min_bytes, pinned, disk):
         self.kind, self.in_backward = kind, in_backward
-        self.bounds, self.piece_bytes, self.min_bytes = bounds, piece, min_bytes
-        self.waiting_most = waiting
+        self.bounds, self.piece_bytes, self.min_bytes = (ahead, behind), piece, min_bytes
+        self.waiting_limit = waiting  # None: by the next
+        self.watched_bytes = 0        # of all parameters that get gradients
         self.pinned, self.disk = pinned, disk
         self.by_element = kind.__module__.startswith("torch.optim") and kind.__name__ in _BY_ELEMENT
         self.pieces = {}    # parameter: its pieces
@@ -58,6 +59,7 @@ class HostState:
 
         for p in params:
             if p.requires_grad:
+                self.watched_bytes += p.numel() * p.element_size()
                 self.handles.append(p.register_post_accumulate_grad_hook(arrived))
 
     def pieces_of(self, p):
@@ -139,8 +141,13 @@ class HostState:
         self.waiting_bytes += sum(self.bytes_of(p, piece) for piece in self.pieces_of(p))
         self.bring_ahead(p.device)
         with self.noting_failure(opt):
-            while self.waiting_bytes > self.waiting_most:
+            while self.waiting_bytes > self.waiting_most():
                 self.update_waiting(opt)
+
+    def waiting_most(self):
+        if self.waiting_limit is None:
+            return min(1 << 30, self.watched_bytes // 8)
+        return self.waiting_limit
 
     def update_waiting(self, opt):
         """Updates the next piece of the gradient that waits longest. The last piece frees it."""

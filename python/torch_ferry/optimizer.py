@@ -24,8 +24,8 @@ _REFUSED = {"LBFGS": "it updates all parameters together",
             "SparseAdam": "its gradients are sparse"}
 
 
-def optimizer(inner, *, in_backward=False, ahead="256MiB", behind="256MiB", waiting="1GiB",
-              piece="64MiB", min_bytes="64KiB", pinned=True, disk=None):
+def optimizer(inner, *, in_backward=False, ahead=None, behind=None, waiting=None, piece="64MiB",
+              min_bytes="64KiB", pinned=True, disk=None):
     """Moves the state of an optimizer to the host, and returns the same optimizer.
 
     inner        a torch.optim.Optimizer: of torch.optim, or any class that keeps its state as
@@ -33,10 +33,13 @@ def optimizer(inner, *, in_backward=False, ahead="256MiB", behind="256MiB", wait
     in_backward  True: a parameter is updated as soon as backward has its gradient, which is then
                  freed. `step` ends the step. Gradients cannot be clipped then, and with gradient
                  accumulation all backwards but the last must run under `optimizer.accumulate()`
-    ahead        how many bytes of state are brought to the device before their update
-    behind       how many bytes may still be on the device while they are copied back
+    ahead        how many bytes of state are brought to the device before their update. Default: an
+                 eighth of the state, at most 256 MiB
+    behind       how many bytes may still be on the device while they are copied back. The same
+                 default
     waiting      with in_backward, how many bytes of gradients may wait for their state. More
-                 makes backward wait less for copies
+                 makes backward wait less for copies. Default: an eighth of the parameters, at
+                 most 1 GiB
     piece        parameters of more bytes are updated in pieces of this size
     min_bytes    parameters whose state has fewer bytes keep it on the device
     pinned       uses page-locked host memory (CUDA only)
@@ -45,13 +48,18 @@ def optimizer(inner, *, in_backward=False, ahead="256MiB", behind="256MiB", wait
     Raises TypeError if it is no optimizer, or one that cannot be updated in pieces."""
     _check(inner)
     kind = type(inner)
-    state = HostState(kind, in_backward, (size(ahead, "ahead"), size(behind, "behind")),
-                       size(waiting, "waiting"), size(piece, "piece"), size(min_bytes, "min_bytes"),
-                       pinned, None if disk is None else os.fspath(disk))
+    state = HostState(kind, in_backward, _bytes(ahead, "ahead"), _bytes(behind, "behind"),
+                      _bytes(waiting, "waiting"), size(piece, "piece"),
+                      size(min_bytes, "min_bytes"), pinned,
+                      None if disk is None else os.fspath(disk))
     inner.__class__ = _class_of(kind)
     inner._ferry = state
     state.adopt(inner)
     return inner
+
+
+def _bytes(given, name):
+    return None if given is None else size(given, name)
 
 
 def _check(inner):

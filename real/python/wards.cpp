@@ -21,7 +21,8 @@ namespace {
 
 class PythonWards {
  public:
-  PythonWards(at::Device device, std::int64_t ahead, std::int64_t behind, bool pinned,
+  PythonWards(at::Device device, std::optional<std::int64_t> ahead,
+              std::optional<std::int64_t> behind, bool pinned,
               const std::optional<std::filesystem::path>& disk)
       : device_(device) {
     WardOptions options;
@@ -94,7 +95,7 @@ void add_wards(py::module_& module) {
       .def_readonly("device_bytes", &S::device_bytes)
       .def_readonly("device_peak_bytes", &S::device_peak_bytes);
   py::class_<PythonWards>(module, "Wards")
-      .def(py::init<at::Device, std::int64_t, std::int64_t, bool,
+      .def(py::init<at::Device, std::optional<std::int64_t>, std::optional<std::int64_t>, bool,
                     const std::optional<std::filesystem::path>&>())
       .def("add", &PythonWards::add)
       .def("take", &PythonWards::take)

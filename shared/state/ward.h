@@ -46,13 +46,17 @@ struct WardDecision {
   bool operator==(const WardDecision&) const = default;
 };
 
-// Sizes are in bytes.
+// A limit that nobody chose is an eighth of all wards' bytes, and at most so many.
+inline constexpr std::int64_t kMostWardBytes = std::int64_t{256} << 20;
+inline constexpr std::int64_t kWardParts = 8;
+
+// Sizes are in bytes. A ward larger than a limit is alone within it, if the limit is not 0.
 struct WardOptions {
-  // How much is brought before it is taken, in the order of the last step.
-  std::int64_t ahead_bytes = std::int64_t{256} << 20;
-  // How much may still be on the device while its return is in progress. A ward larger than a
-  // limit is alone within it.
-  std::int64_t behind_bytes = std::int64_t{256} << 20;
+  // How much is brought before it is taken, in the order of the last step. No value: an eighth.
+  std::optional<std::int64_t> ahead_bytes = {};
+  // How much may still be on the device while its return is in progress. 0 is as 1. No value: an
+  // eighth.
+  std::optional<std::int64_t> behind_bytes = {};
   HostMemory host_memory = HostMemory::kPinned;
   std::function<void(const WardDecision&)> log = {};  // empty: no log
 };

@@ -126,7 +126,8 @@ class Wards {
     ++statistics_.returned_count;
     statistics_.returned_bytes += ward.bytes;
     log(WardDecisionKind::kReturn, id, ward);
-    while (leaving_bytes_ > options_.behind_bytes && leaving_.size() > 1) leave_first();
+    const std::int64_t behind = limit(options_.behind_bytes);
+    while (leaving_bytes_ > behind && leaving_.size() > 1) leave_first();
   }
 
   // The ward was only read, or what was written to it shall be lost. If the host has no bytes of
@@ -146,11 +147,13 @@ class Wards {
   // hint: an error is ignored, and `take` reports it.
   void bring_ahead() noexcept {
     cursor_ = std::max(cursor_, turn_);
+    const std::int64_t ahead = limit(options_.ahead_bytes);
+    if (ahead == 0) return;
     for (; cursor_ < order_.size(); ++cursor_) {
       const auto found = wards_.find(order_[cursor_]);
       if (found == wards_.end() || found->second.place != WardPlace::kHome) continue;
       Ward<D>& ward = found->second;
-      if (ahead_bytes_ + ward.bytes > options_.ahead_bytes) return;
+      if (ahead_bytes_ > 0 && ahead_bytes_ + ward.bytes > ahead) return;
       try {
         bring(ward, device_.current_stream());
       } catch (...) {
@@ -202,6 +205,10 @@ class Wards {
   const WardStatistics& statistics() const { return statistics_; }
 
  private:
+  std::int64_t limit(const std::optional<std::int64_t>& chosen) const {
+    return chosen.value_or(std::min(kMostWardBytes, statistics_.host_bytes / kWardParts));
+  }
+
   Ward<D>& at(WardId id) {
     const auto found = wards_.find(id);
     invariant(found != wards_.end(), "a ward is used from its `add` to its `remove`");

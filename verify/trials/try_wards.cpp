@@ -105,8 +105,8 @@ Training::Training(std::uint64_t number, std::optional<Mutation> mutation)
 WardOptions Training::draw_options() {
   constexpr std::array<std::int64_t, 4> kBounds = {0, 1024 * kKiB, 3072 * kKiB, 16 * 1024 * kKiB};
   WardOptions options;
-  options.ahead_bytes = kBounds[any(kBounds.size())];
-  options.behind_bytes = kBounds[any(kBounds.size())];
+  if (!draws_.one_in(5)) options.ahead_bytes = kBounds[any(kBounds.size())];
+  if (!draws_.one_in(5)) options.behind_bytes = kBounds[any(kBounds.size())];
   return options;
 }
 
@@ -219,7 +219,10 @@ void Training::make_and_drop() {
 
 void Training::expect_bounded() {
   const std::int64_t largest = kSizes.back();
-  std::int64_t most = options_.ahead_bytes + std::max(options_.behind_bytes, largest);
+  const std::int64_t eighth = wards_->statistics().host_bytes / kWardParts;
+  const std::int64_t ahead = options_.ahead_bytes.value_or(eighth);
+  std::int64_t most = std::max(options_.behind_bytes.value_or(eighth), largest);
+  if (ahead > 0) most += std::max(ahead, largest);
   for (const HeldWard& own : own_) {
     if (wards_->place(own.id) == WardPlace::kKept) most += own.bytes;
   }

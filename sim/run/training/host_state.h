@@ -27,8 +27,10 @@ class StateDevice : public SimDevice {
 };
 static_assert(Device<StateDevice>);
 
-// With an update in backward, so many bytes of gradients may wait for their state.
-inline constexpr std::int64_t kWaitingBytes = std::int64_t{1} << 30;
+// With an update in backward, so many bytes of gradients may wait for their state, at most: an
+// eighth of the parameters' bytes.
+inline constexpr std::int64_t kMostWaitingBytes = std::int64_t{1} << 30;
+inline constexpr std::int64_t kWaitingParts = 8;
 
 // Returns the bytes [begin, end) of a tensor.
 Tensor part_of(const Tensor& tensor, std::int64_t begin, std::int64_t end);

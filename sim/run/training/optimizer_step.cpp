@@ -33,6 +33,11 @@ OptimizerStep::OptimizerStep(const Training& training, const Program& program, M
       updated_(program.globals.size()) {
   if (training_.state == OptimizerState::kDevice) return;
   host_.emplace(machine, foreach_, program.globals.size());
+  for (const Global& global : program.globals) {
+    if (!global.requires_grad || global.alias != kNoSlot) continue;
+    waiting_most_ += tensor_bytes(program.types[global.type]) / kWaitingParts;
+  }
+  waiting_most_ = std::min(waiting_most_, kMostWaitingBytes);
   // A guess for the first step: each backward has a gradient for each parameter.
   const auto is_backward = [](const Statement& each) {
     return std::holds_alternative<Backward>(each.action);

@@ -87,6 +87,7 @@ class OptimizerStep {
   std::vector<std::size_t> updated_;  // by global: how many of its pieces this step has updated
   std::deque<std::size_t> waiting_;   // parameters whose gradients wait for their update
   std::int64_t waiting_bytes_ = 0;
+  std::int64_t waiting_most_ = 0;  // the limit of these bytes
 };
 
 }  // namespace ferry::sim

@@ -27,7 +27,7 @@ void OptimizerStep::accumulated(std::size_t global) {
   if (++arrived_[global] != accumulations_[global]) return;
   waiting_.push_back(global);
   waiting_bytes_ += bytes;
-  while (waiting_bytes_ > kWaitingBytes) update_waiting();
+  while (waiting_bytes_ > waiting_most_) update_waiting();
 }
 
 // Updates the next piece of the gradient that waits longest. The last piece drops it.

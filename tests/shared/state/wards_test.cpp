@@ -26,7 +26,7 @@ class WardsTest : public testing::Test {
   using Device = Faulty<Counted<sim::SimDevice>>;
 
   // Makes wards whose bytes are on the host, in an order that the next step brings ahead.
-  void begin(int count, std::int64_t ahead, std::int64_t behind) {
+  void begin(int count, std::optional<std::int64_t> ahead, std::optional<std::int64_t> behind) {
     WardOptions options;
     options.ahead_bytes = ahead;
     options.behind_bytes = behind;
@@ -114,6 +114,25 @@ TEST_F(WardsTest, WithoutABoundNothingIsBroughtAhead) {
   for (int i = 0; i < 3; ++i) update(i);
   EXPECT_EQ(wards_->statistics().ahead_count, 0);
   EXPECT_EQ(wards_->statistics().brought_count, 3);
+  end();
+}
+
+TEST_F(WardsTest, ALargeOneIsAloneAhead) {
+  begin(3, kBytes / 2, kBytes);
+  wards_->bring_ahead();
+  EXPECT_EQ(decisions_, (Decisions{{Kind::kAhead, 0}}));
+  update(0);
+  EXPECT_EQ(decisions_.back(), (Decisions::value_type{Kind::kReturn, 0}));
+  EXPECT_EQ(wards_->statistics().ahead_count, 2);
+  end();
+}
+
+TEST_F(WardsTest, ALimitThatNobodyChoseIsAnEighthOfTheirBytes) {
+  begin(16, std::nullopt, std::nullopt);
+  wards_->bring_ahead();
+  EXPECT_EQ(wards_->statistics().device_bytes, 2 * kBytes);
+  for (int i = 0; i < 8; ++i) update(i);
+  EXPECT_EQ(wards_->statistics().device_bytes, 4 * kBytes);
   end();
 }
 
