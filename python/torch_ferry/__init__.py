@@ -37,6 +37,7 @@ if _built is not None:
         from .optimizer import optimizer
         from .plan import DoesNotFit, Plan, plan
         from .stream_log import stream_log
+        from .stream_weights import stream_weights
 
         from . import _cuda, virtual
         _cuda.load()

@@ -202,7 +202,7 @@ class HostState:
             if before is not None:
                 target.detach().copy_(before)
             if wards is not None:
-                wards.give_back(piece.ward)
+                wards.give_back(piece.ward, True)
             raise
         self.done[p] = self.done.get(p, 0) + 1  # whatever fails now, it is updated
         self.keep_values(group, values)
@@ -310,7 +310,7 @@ class HostState:
             views = piece.views(wards.take(piece.ward))
             found.update({key: view.to("cpu", copy=True) for key, view in views.items()})
             del views
-            wards.give_back(piece.ward)
+            wards.give_back(piece.ward, False)
         return found
 
     def load(self, opt, groups, states):

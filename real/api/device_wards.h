@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "real/api/device_weights.h"
 #include "real/api/stream_logged.h"
 #include "shared/state/wards.h"
 
@@ -26,7 +27,7 @@ class DeviceWards {
   virtual WardId add(const c10::Storage& storage) = 0;
   virtual c10::Storage take(WardId id) = 0;
   virtual void written(WardId id) = 0;
-  virtual void give_back(WardId id) = 0;
+  virtual void give_back(WardId id, bool was_written) = 0;
   virtual void remove(WardId id) = 0;
   virtual void bring_ahead() = 0;
   virtual void end_step(bool keep_order) = 0;
@@ -40,7 +41,7 @@ class WardsOn final : public DeviceWards {
   WardId add(const c10::Storage& storage) override { return wards_.add(storage); }
   c10::Storage take(WardId id) override { return wards_.take(id); }
   void written(WardId id) override { wards_.written(id); }
-  void give_back(WardId id) override { wards_.give_back(id); }
+  void give_back(WardId id, bool was_written) override { wards_.give_back(id, was_written); }
   void remove(WardId id) override { wards_.remove(id); }
   void bring_ahead() override { wards_.bring_ahead(); }
   void end_step(bool keep_order) override { wards_.end_step(keep_order); }
@@ -59,12 +60,18 @@ std::unique_ptr<DeviceWards> make_wards_on(D device, WardOptions options,
       StreamLogged<D>(std::move(device), std::move(log)), std::move(options));
 }
 
-using MakeWards = std::unique_ptr<DeviceWards> (*)(c10::Device device, WardOptions options);
-void register_wards(c10::DeviceType type, MakeWards make);
+// Makes the wards of a device: those of an optimizer's state, or frozen weights (device_weights.h).
+struct WardMakers {
+  std::unique_ptr<DeviceWards> (*wards)(c10::Device device, WardOptions options) = nullptr;
+  std::shared_ptr<DeviceWeights> (*weights)(c10::Device device, WardOptions options) = nullptr;
+};
+void register_wards(c10::DeviceType type, WardMakers makers);
 
 // `disk` is a folder for the bytes of wards on the CPU; none: memory. Throws c10::Error if the
 // device does not exist or has no wards, and DiskError if the folder cannot be used.
-std::unique_ptr<DeviceWards> make_wards(c10::Device device, WardOptions options,
-                                        const std::optional<std::filesystem::path>& disk);
+using Disk = std::optional<std::filesystem::path>;
+std::unique_ptr<DeviceWards> make_wards(c10::Device device, WardOptions options, const Disk& disk);
+std::shared_ptr<DeviceWeights> make_weights(c10::Device device, WardOptions options,
+                                            const Disk& disk);
 
 }  // namespace ferry::real

@@ -26,11 +26,19 @@ DeviceOffloader make_cuda(c10::Device on, const OffloadOptions&, CoreOptions cor
   return make_offloader_on(std::move(device), std::move(core), log);
 }
 
-std::unique_ptr<DeviceWards> make_cuda_wards(c10::Device on, WardOptions options) {
+std::shared_ptr<StreamLog> log_of_cuda() {
   TORCH_CHECK(at::globalContext().hasCUDA(), "no CUDA device can be used here");
-  const std::shared_ptr<StreamLog> log = StreamLog::active();
+  std::shared_ptr<StreamLog> log = StreamLog::active();
   if (log) log_allocations();
-  return make_wards_on(CudaDevice({.index = on.index()}), std::move(options), log);
+  return log;
+}
+
+std::unique_ptr<DeviceWards> make_cuda_wards(c10::Device on, WardOptions options) {
+  return make_wards_on(CudaDevice({.index = on.index()}), std::move(options), log_of_cuda());
+}
+
+std::shared_ptr<DeviceWeights> make_cuda_weights(c10::Device on, WardOptions options) {
+  return make_weights_on(CudaDevice({.index = on.index()}), std::move(options), log_of_cuda());
 }
 
 // LibTorch 2.8 to 2.12 know only this name for the settings; later versions mark it as deprecated.
@@ -43,7 +51,7 @@ std::string settings_of_allocator() {
 
 [[maybe_unused]] const bool at_load = [] {
   register_offloader(c10::DeviceType::CUDA, &make_cuda);
-  register_wards(c10::DeviceType::CUDA, &make_cuda_wards);
+  register_wards(c10::DeviceType::CUDA, {&make_cuda_wards, &make_cuda_weights});
   register_allocator(c10::DeviceType::CUDA, &settings_of_allocator);
   capture::register_stall(c10::DeviceType::CUDA, &stall_current_stream);
   return true;

@@ -17,6 +17,7 @@
 #include "real/python/graph_tasks.h"
 #include "real/python/pair.h"
 #include "real/python/saved.h"
+#include "real/python/weights.h"
 
 namespace ferry::real {
 namespace {
@@ -56,6 +57,17 @@ class EngineBeforePython final : public autograd::Engine {
   }
 
   std::unique_ptr<autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    auto hooks = hooks_in_force();
+    if (!python::holds_weights()) return hooks;
+    if (at::SavedTensorDefaultHooks::get_tls_state().is_tracing) return hooks;
+    return std::make_unique<python::SavedBesideWeights>(std::move(hooks));
+  }
+
+  // Drops the ready nodes that a failed task left on the calling thread, which runs no task.
+  void drop_what_is_ready() { init_local_ready_queue(std::make_shared<autograd::ReadyQueue>()); }
+
+ private:
+  std::unique_ptr<autograd::SavedVariableHooks> hooks_in_force() {
     const auto& state = at::SavedTensorDefaultHooks::get_tls_state();
     if (state.is_tracing) return python_.get_default_saved_variable_hooks();
     const HookStack<at::Tensor>* hooks = innermost_of_ours(state.stack.size());
@@ -67,10 +79,6 @@ class EngineBeforePython final : public autograd::Engine {
     return std::make_unique<python::SavedInPython>(hooks->top->pair);
   }
 
-  // Drops the ready nodes that a failed task left on the calling thread, which runs no task.
-  void drop_what_is_ready() { init_local_ready_queue(std::make_shared<autograd::ReadyQueue>()); }
-
- private:
   autograd::Engine& python_;
 };
 

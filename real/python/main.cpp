@@ -10,6 +10,7 @@
 #include "real/python/parameters.h"
 #include "real/python/stream_log.h"
 #include "real/python/wards.h"
+#include "real/python/weights.h"
 
 PYBIND11_MODULE(_C, module) {
   pybind11::module_::import("torch");  // this also installs Python's engine
@@ -21,5 +22,6 @@ PYBIND11_MODULE(_C, module) {
   python::add_checkpoint(module);
   python::add_stream_log(module);
   python::add_wards(module);
+  python::add_weights(module);
   install_engine();
 }

@@ -22,8 +22,7 @@ namespace {
 class PythonWards {
  public:
   PythonWards(at::Device device, std::optional<std::int64_t> ahead,
-              std::optional<std::int64_t> behind, bool pinned,
-              const std::optional<std::filesystem::path>& disk)
+              std::optional<std::int64_t> behind, bool pinned, const Disk& disk)
       : device_(device) {
     WardOptions options;
     options.ahead_bytes = ahead;
@@ -56,9 +55,9 @@ class PythonWards {
     const GilReleased released;
     wards_->written(WardId{ward});
   }
-  void give_back(std::uint64_t ward) {
+  void give_back(std::uint64_t ward, bool was_written) {
     const GilReleased released;
-    wards_->give_back(WardId{ward});
+    wards_->give_back(WardId{ward}, was_written);
   }
   void remove(std::uint64_t ward) {
     const GilReleased released;
@@ -96,7 +95,7 @@ void add_wards(py::module_& module) {
       .def_readonly("device_peak_bytes", &S::device_peak_bytes);
   py::class_<PythonWards>(module, "Wards")
       .def(py::init<at::Device, std::optional<std::int64_t>, std::optional<std::int64_t>, bool,
-                    const std::optional<std::filesystem::path>&>())
+                    const Disk&>())
       .def("add", &PythonWards::add)
       .def("take", &PythonWards::take)
       .def("written", &PythonWards::written)

@@ -5,8 +5,8 @@
 //
 //     home ── bring ──▶ brought ── take ──▶ taken ── written ──▶ leaving ── leave ──▶ home
 //      ▲                   │                  │ ▲                   │
-//      └────── unused ─────┘                  │ └──── take ─────────┤
-//      ▲                                      │                     │ the copy failed
+//      └────── unused ─────┘▲                 │ └──── take ─────────┤
+//      ▲                    └─────────────────┤ expected soon       │ the copy failed
 //      └──────────── given back ──────────────┘                     ▼
 //                                       taken ◀────── take ──── kept
 //
@@ -20,10 +20,9 @@
 #include <optional>
 
 #include "shared/seam/device.h"
+#include "shared/state/takes.h"
 
 namespace ferry {
-
-enum class WardId : std::uint64_t {};
 
 enum class WardPlace : std::uint8_t { kHome, kBrought, kTaken, kLeaving, kKept };
 
@@ -36,7 +35,8 @@ enum class WardDecisionKind : std::uint8_t {
   kReturn,    // its bytes go to the host
   kLeave,     // its storage is dropped, after its return
   kUnused,    // its storage is dropped: nobody took it
-  kGiveBack,  // its storage is dropped: the caller did not write it
+  kGiveBack,  // its storage is dropped: the caller wrote nothing that counts
+  kExpected,  // the same, but it is expected soon and stays
 };
 
 struct WardDecision {
@@ -52,7 +52,7 @@ inline constexpr std::int64_t kWardParts = 8;
 
 // Sizes are in bytes. A ward larger than a limit is alone within it, if the limit is not 0.
 struct WardOptions {
-  // How much is brought before it is taken, in the order of the last step. No value: an eighth.
+  // How much is brought before it is taken, in the expected order. No value: an eighth.
   std::optional<std::int64_t> ahead_bytes = {};
   // How much may still be on the device while its return is in progress. 0 is as 1. No value: an
   // eighth.
@@ -72,7 +72,6 @@ struct WardStatistics {
   std::int64_t returned_bytes = 0;
   std::int64_t device_bytes = 0;  // on the device now
   std::int64_t device_peak_bytes = 0;
-  std::int64_t quarantined = 0;  // storages that could not be released safely, and stay
 };
 
 template <Device D>
@@ -90,9 +89,10 @@ struct Ward {
   // The bytes on the device.
   typename D::Storage storage = {};
   std::optional<typename D::Stream> owner = {};  // the stream of its pool; none: unknown
-
-  std::optional<std::size_t> turn = {};  // in the last step; none: nobody took it
-  std::uint64_t step = 0;                // the step that took it last
+  bool is_there_since_return = false;  // it was taken again while it was copied to the host
+  bool was_used = false;               // since it was brought, somebody took it and gave it back
+  bool was_elsewhere = false;          // it was used on another stream than its pool's
+  std::size_t expected_at = 0;         // the take that it was brought ahead for (takes.h)
 };
 
 }  // namespace ferry

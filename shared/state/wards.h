@@ -12,9 +12,8 @@
 // been told to wait for that copy; until then it counts as *behind*. In place of a wait at the end
 // of a step, the pool itself waits (abandon), so that no computing stalls.
 //
-// Wards are brought ahead in the order of the last step. The order is a hint: if another ward is
-// taken, it is brought then, and the order goes on behind it. What was brought for nobody is
-// dropped at the end of the step.
+// Wards are brought ahead in the order in which they were taken before (takes.h). The order is a
+// hint: if another ward is taken, it is brought then, and what is not expected any more is dropped.
 //
 // Calls come one at a time: the caller orders them, as an optimizer's are. The calling thread may
 // block, but only in a wait of a stream that stands for it (Device::is_host).
@@ -28,14 +27,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <exception>
 #include <map>
-#include <string>
+#include <set>
 #include <utility>
 #include <vector>
 
-#include "shared/seam/error.h"
 #include "shared/seam/invariant.h"
+#include "shared/state/safe_drop.h"
 #include "shared/state/ward.h"
 
 namespace ferry {
@@ -47,37 +45,30 @@ class Wards {
   using Storage = typename D::Storage;
 
   Wards(D device, WardOptions options) : device_(std::move(device)), options_(std::move(options)) {}
-  Wards(const Wards&) = delete;
-  Wards& operator=(const Wards&) = delete;
   ~Wards() {
     while (!wards_.empty()) remove(wards_.begin()->first);
-    // Another try, for the last time.
-    for (const Storage& storage : std::exchange(quarantine_, {})) {
-      protect(storage, device_.lane(Lane::kDeviceToHost));
-      protect(storage, device_.lane(Lane::kHostToDevice));
-    }
   }
 
   // Makes a ward of a storage that the current stream may use. The ward is taken: `written` sends
   // it to the host. If it throws, there is no ward.
-  WardId add(const Storage& storage) {
+  WardId add(const Storage& storage) { return add(storage, host_for(storage)); }
+  // The same in two calls, because page-locked memory takes its time.
+  typename D::HostBuffer host_for(const Storage& storage) {
+    return device_.allocate_host(Step::kHostAllocate, device_.bytes(storage), options_.host_memory);
+  }
+  WardId add(const Storage& storage, typename D::HostBuffer&& host) {
     const WardId id{next_};
     Ward<D>& ward = wards_[id];
-    try {
-      ward.bytes = device_.bytes(storage);
-      ward.owner = device_.owner(storage);
-      ward.host = device_.allocate_host(Step::kHostAllocate, ward.bytes, options_.host_memory);
-    } catch (...) {
-      wards_.erase(id);
-      throw;
-    }
     ++next_;
+    ward.bytes = device_.bytes(storage);
+    ward.owner = device_.owner(storage);
+    ward.host = std::move(host);
     ward.storage = storage;
     ward.place = WardPlace::kTaken;
     ++statistics_.wards;
     statistics_.host_bytes += ward.bytes;
     count_arrival(ward);
-    note_turn(id, ward);
+    note_take(id);
     return id;
   }
 
@@ -86,19 +77,32 @@ class Wards {
   Storage take(WardId id) {
     Ward<D>& ward = at(id);
     const Stream user = device_.current_stream();
+    if (ward.place == WardPlace::kBrought && ward.was_used && !(*ward.owner == user)) {
+      let_unused_go(id, ward);
+    }
     if (ward.place == WardPlace::kHome) {
       bring_with_room(ward, user);
       log(WardDecisionKind::kBring, id, ward);
     }
     await(id, ward, user);
-    if (!ward.owner || !(*ward.owner == user)) {
-      device_.record_use(Step::kBroughtInUse, ward.storage, user);
-    }
-    note_turn(id, ward);
+    if (!ward.owner || !(*ward.owner == user)) use_elsewhere(ward, user);
+    note_take(id);
     ward.place = WardPlace::kTaken;
     log(WardDecisionKind::kTake, id, ward);
-    if (ward.turn) turn_ = std::max(turn_, *ward.turn + 1);
     bring_ahead();
+    return ward.storage;
+  }
+
+  // Returns the storage of a taken ward that nobody has written. The current stream may read it,
+  // too.
+  Storage share(WardId id) {
+    Ward<D>& ward = at(id);
+    require_taken(ward);
+    const Stream user = device_.current_stream();
+    if (!ward.owner || !(*ward.owner == user)) {
+      device_.wait(Step::kTakeBrought, user, there(ward));
+      use_elsewhere(ward, user);
+    }
     return ward.storage;
   }
 
@@ -115,7 +119,7 @@ class Wards {
       ward.returned = device_.record(Step::kReturned, copies);
     } catch (...) {
       ward.unsure = true;
-      protect(ward.storage, copies);
+      ends_.protect(ward.storage, copies);
       throw;
     }
     ward.is_current = true;
@@ -126,15 +130,21 @@ class Wards {
     ++statistics_.returned_count;
     statistics_.returned_bytes += ward.bytes;
     log(WardDecisionKind::kReturn, id, ward);
-    const std::int64_t behind = limit(options_.behind_bytes);
-    while (leaving_bytes_ > behind && leaving_.size() > 1) leave_first();
+    while (leaving_bytes_ > limit(options_.behind_bytes) && leaving_.size() > 1) leave_first();
   }
 
-  // The ward was only read, or what was written to it shall be lost. If the host has no bytes of
-  // it, its storage stays.
-  void give_back(WardId id) {
+  // The ward is not used any more. What was written, if anything, is lost. If the host has no bytes
+  // of it, its storage stays.
+  void give_back(WardId id, bool was_written) {
     Ward<D>& ward = at(id);
     require_taken(ward);
+    if (!was_written && may_stay(id, ward)) {
+      log(WardDecisionKind::kExpected, id, ward);
+      ward.place = WardPlace::kBrought;
+      ward.was_used = true;
+      ahead_bytes_ += ward.bytes;
+      return;
+    }
     log(WardDecisionKind::kGiveBack, id, ward);
     if (ward.is_current) {
       drop(ward);
@@ -143,42 +153,57 @@ class Wards {
     }
   }
 
-  // Brings the next wards in the order of the last step, as many as the bound allows. It is only a
-  // hint: an error is ignored, and `take` reports it.
+  // Brings the next wards in the expected order, as many as the bound allows. It is only a hint: an
+  // error is ignored, and `take` reports it.
   void bring_ahead() noexcept {
-    cursor_ = std::max(cursor_, turn_);
     const std::int64_t ahead = limit(options_.ahead_bytes);
     if (ahead == 0) return;
-    for (; cursor_ < order_.size(); ++cursor_) {
-      const auto found = wards_.find(order_[cursor_]);
-      if (found == wards_.end() || found->second.place != WardPlace::kHome) continue;
+    if (std::exchange(surprised_, false)) {
+      cursor_ = takes_.next();
+      drop_brought(expected_soon());
+    }
+    for (cursor_ = std::max(cursor_, takes_.next()); cursor_ < takes_.end(); ++cursor_) {
+      if (takes_.at(cursor_) == Takes::kMark) return;
+      const auto found = wards_.find(takes_.at(cursor_));
+      if (found == wards_.end()) continue;
       Ward<D>& ward = found->second;
+      if (ward.place == WardPlace::kTaken) return;  // it may have to be brought once more
+      if (ward.place == WardPlace::kBrought) {
+        const bool is_for_before = ward.expected_at >= takes_.next() && ward.expected_at < cursor_;
+        if (is_for_before) return;
+        ward.expected_at = cursor_;
+      }
+      if (ward.place != WardPlace::kHome) continue;
       if (ahead_bytes_ > 0 && ahead_bytes_ + ward.bytes > ahead) return;
       try {
         bring(ward, device_.current_stream());
       } catch (...) {
         return;
       }
+      ward.expected_at = cursor_;
       ++statistics_.ahead_count;
       log(WardDecisionKind::kAhead, found->first, ward);
     }
   }
 
-  // Ends a step. The next one brings ahead in this one's order. With `keep_order` it brings in that
-  // of the step before, as after a visit to all wards that no step repeats.
+  // Ends a step: nothing is brought ahead across it before the next call of bring_ahead. With
+  // `keep_order` the order of its takes is forgotten, as after a visit to all wards that no step
+  // repeats.
   void end_step(bool keep_order = false) noexcept {
-    for (auto& [id, ward] : wards_) {
-      if (ward.place == WardPlace::kBrought) let_unused_go(id, ward);
-    }
+    drop_brought();
+    leave_all();
+    takes_.mark(keep_order);
+    cursor_ = takes_.next();
+    surprised_ = false;
+  }
+
+  // Drops what is behind. Its pools wait for the copies.
+  void leave_all() noexcept {
     while (!leaving_.empty()) {
       Ward<D>& ward = at(leaving_.front());
-      protect(ward.storage, device_.lane(Lane::kDeviceToHost));
+      ends_.protect(ward.storage, device_.lane(Lane::kDeviceToHost));
       leave(ward);
     }
-    if (!keep_order && !taken_.empty()) remember_order();
-    taken_.clear();
-    turn_ = cursor_ = 0;
-    ++step_;
   }
 
   // The ward ends: its bytes are lost.
@@ -188,21 +213,22 @@ class Wards {
     if (ward.place == WardPlace::kBrought) ahead_bytes_ -= ward.bytes;
     if (ward.place != WardPlace::kHome) {
       if (ward.place == WardPlace::kBrought) {
-        protect(ward.storage, device_.lane(Lane::kHostToDevice));
+        ends_.protect(ward.storage, device_.lane(Lane::kHostToDevice));
       } else {
-        protect(ward.storage, device_.lane(Lane::kDeviceToHost));
+        ends_.protect(ward.storage, device_.lane(Lane::kDeviceToHost));
       }
       drop(ward);
     }
-    return_host(ward);
+    ends_.return_host(std::move(ward.host), {ward.returned, ward.brought}, ward.unsure);
     --statistics_.wards;
     statistics_.host_bytes -= ward.bytes;
     wards_.erase(id);
   }
 
-  std::int64_t bytes(WardId id) const { return at(id).bytes; }
   WardPlace place(WardId id) const { return at(id).place; }
-  const WardStatistics& statistics() const { return statistics_; }
+  WardStatistics statistics() const { return statistics_; }
+  // Returns how many storages and host buffers could not be released safely, and stay.
+  std::int64_t quarantined() const { return ends_.count(); }
 
  private:
   std::int64_t limit(const std::optional<std::int64_t>& chosen) const {
@@ -232,11 +258,13 @@ class Wards {
       ward.brought = device_.record(Step::kBrought, copies);
     } catch (...) {
       ward.unsure = true;
-      protect(storage, copies);
+      ends_.protect(storage, copies);
       throw;
     }
     ward.storage = std::move(storage);
     ward.owner = user;
+    ward.is_there_since_return = false;
+    ward.was_used = ward.was_elsewhere = false;
     ward.place = WardPlace::kBrought;
     ahead_bytes_ += ward.bytes;
     ++statistics_.brought_count;
@@ -255,14 +283,20 @@ class Wards {
 
   // Drops what is behind and ahead. Returns false if there was nothing.
   bool make_room() {
-    bool dropped = !leaving_.empty();
+    const bool some = !leaving_.empty();
     while (!leaving_.empty()) leave_first();
+    return drop_brought() || some;
+  }
+
+  // Drops what is brought, except these. Returns false if there was nothing.
+  bool drop_brought(const std::set<WardId>& except = {}) noexcept {
+    bool some = false;
     for (auto& [id, ward] : wards_) {
-      if (ward.place != WardPlace::kBrought) continue;
+      if (ward.place != WardPlace::kBrought || except.contains(id)) continue;
       let_unused_go(id, ward);
-      dropped = true;
+      some = true;
     }
-    return dropped;
+    return some;
   }
 
   // Orders the user after the copy that the ward is part of. If that copy has failed, the error
@@ -279,13 +313,13 @@ class Wards {
       if (leaving) {
         device_.wait(Step::kTakeReturned, user, ward.returned);
       } else {
-        device_.wait(Step::kTakeBrought, user, ward.brought);
+        device_.wait(Step::kTakeBrought, user, there(ward));
       }
     } catch (...) {
       if (leaving) {
         keep(id, ward);
       } else {
-        protect(ward.storage, device_.lane(Lane::kHostToDevice));
+        ends_.protect(ward.storage, device_.lane(Lane::kHostToDevice));
         ahead_bytes_ -= ward.bytes;
         drop(ward);
       }
@@ -293,6 +327,7 @@ class Wards {
     }
     if (leaving) {
       forget_leaving(id, ward);
+      ward.is_there_since_return = true;
     } else {
       ahead_bytes_ -= ward.bytes;
     }
@@ -340,14 +375,24 @@ class Wards {
 
   void let_unused_go(WardId id, Ward<D>& ward) noexcept {
     try {
-      device_.wait(Step::kUnused, *ward.owner, ward.brought);
+      device_.wait(Step::kUnused, *ward.owner, there(ward));
     } catch (...) {
-      protect(ward.storage, device_.lane(Lane::kHostToDevice));
+      ends_.protect(ward.storage, device_.lane(Lane::kHostToDevice));
     }
     ahead_bytes_ -= ward.bytes;
     ++statistics_.unused_count;
     log(WardDecisionKind::kUnused, id, ward);
     drop(ward);
+  }
+
+  void use_elsewhere(Ward<D>& ward, const Stream& user) {
+    device_.record_use(Step::kBroughtInUse, ward.storage, user);
+    ward.was_elsewhere = true;
+  }
+
+  // After it the bytes of a ward that is brought or taken are there.
+  static const typename D::Event& there(const Ward<D>& ward) {
+    return ward.is_there_since_return ? ward.returned : ward.brought;
   }
 
   void drop(Ward<D>& ward) noexcept {
@@ -357,45 +402,23 @@ class Wards {
     ward.storage = Storage();
   }
 
-  // Call this before dropping a storage that `stream` may still use: its pool then waits.
-  void protect(const Storage& storage, const Stream& stream) noexcept {
-    try {
-      device_.record_use(Step::kAbandon, storage, stream);
-    } catch (...) {
-      quarantine_.push_back(storage);
-      ++statistics_.quarantined;
-    }
+  void note_take(WardId id) { surprised_ = !takes_.took(id) || surprised_; }
+
+  // Returns the wards that are expected next, as many as the bound ahead allows on the device.
+  std::set<WardId> expected_soon() const {
+    return takes_.soon(limit(options_.ahead_bytes), [this](WardId id) {
+      const auto found = wards_.find(id);
+      return found == wards_.end() ? 0 : found->second.bytes;
+    });
   }
 
-  void return_host(Ward<D>& ward) noexcept {
-    std::vector<typename D::Event> events = {ward.returned, ward.brought};
-    try {
-      if (ward.unsure) {
-        for (const Lane lane : {Lane::kDeviceToHost, Lane::kHostToDevice}) {
-          events.push_back(device_.record(Step::kAbandon, device_.lane(lane)));
-        }
-      }
-    } catch (...) {
-      lost_.push_back(std::move(ward.host));
-      ++statistics_.quarantined;
-      return;
-    }
-    device_.release_host(Step::kHostReturn, std::move(ward.host), events);
-  }
-
-  void note_turn(WardId id, Ward<D>& ward) {
-    if (ward.step == step_) return;
-    taken_.push_back(id);
-    ward.step = step_;
-  }
-
-  void remember_order() noexcept {
-    for (auto& [id, ward] : wards_) ward.turn.reset();
-    order_ = std::move(taken_);
-    for (std::size_t turn = 0; turn < order_.size(); ++turn) {
-      const auto found = wards_.find(order_[turn]);
-      if (found != wards_.end()) found->second.turn = turn;
-    }
+  // True if a ward that is given back can be what is brought for the next one to take it, on the
+  // stream of its pool. If it was used on another stream, the next one would not wait for that.
+  bool may_stay(WardId id, const Ward<D>& ward) const {
+    if (!ward.is_current || !ward.owner || ward.was_elsewhere) return false;
+    const std::int64_t ahead = limit(options_.ahead_bytes);
+    if (ahead == 0 || (ahead_bytes_ > 0 && ahead_bytes_ + ward.bytes > ahead)) return false;
+    return expected_soon().contains(id);
   }
 
   void count_arrival(const Ward<D>& ward) {
@@ -409,23 +432,19 @@ class Wards {
   }
 
   D device_;
+  SafeDrop<D> ends_{device_};
   const WardOptions options_;
   WardStatistics statistics_;
   std::map<WardId, Ward<D>> wards_;
   std::uint64_t next_ = 0;
-  std::uint64_t step_ = 1;
 
-  std::vector<WardId> taken_;  // in this step, in order
-  std::vector<WardId> order_;  // of the last step
-  std::size_t turn_ = 0;       // what comes before it in the order is not awaited any more
-  std::size_t cursor_ = 0;     // what comes before it in the order has been brought, or need not be
+  Takes takes_;
+  std::size_t cursor_ = 0;  // in takes_: what is expected before it was brought, or need not be
+  bool surprised_ = false;  // since the last look ahead, another ward was taken than was expected
   std::int64_t ahead_bytes_ = 0;
 
   std::deque<WardId> leaving_;  // by the order of their returns
   std::int64_t leaving_bytes_ = 0;
-
-  std::vector<Storage> quarantine_;
-  std::vector<typename D::HostBuffer> lost_;
 };
 
 }  // namespace ferry

@@ -56,7 +56,9 @@ def table(text):
 
 class Policies(unittest.TestCase):
     def peak(self, policy, *options):
-        done = run("--policy", policy, *options, BLOCKS)
+        # PyTorch 2.12 makes cuBLASLt's workspace so large that it would be most of a peak.
+        done = run("--policy", policy, *options, BLOCKS,
+                   environment={"CUBLASLT_WORKSPACE_SIZE": "1024"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("0 violations", done.stderr)
         same, peak = done.stdout.split()

@@ -36,6 +36,12 @@ class Offloading(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (0, "True " * 7), done.stderr)
             self.assertIn("0 violations", done.stderr)
 
+    def test_weights_on_the_host_give_the_plain_models_bits_and_are_clean(self):
+        for schedule in ("--side-first", "--main-first"):
+            done = run(schedule, PROGRAMS / "stream_weights.py")
+            self.assertEqual((done.returncode, done.stdout), (0, "True " * 4), done.stderr)
+            self.assertIn("0 violations", done.stderr)
+
     def test_statistics_say_what_memory_was_saved(self):
         kept, moved = (run(PROGRAMS / "offload_memory.py", how) for how in ("keep", "offload"))
         self.assertEqual((0, 0), (kept.returncode, moved.returncode), kept.stderr + moved.stderr)

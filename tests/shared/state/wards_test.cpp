@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,8 +47,8 @@ class WardsTest : public testing::Test {
     wards_->end_step();
     decisions_.clear();
   }
-  sim::Tensor take(int number) {
-    const sim::Storage storage = wards_->take(ids_[static_cast<std::size_t>(number)]);
+  sim::Tensor take(int number) { return on(wards_->take(id(number))); }
+  sim::Tensor on(const sim::Storage& storage) {
     const auto window = std::make_shared<const sim::Window>(
         sim::Window{contiguous_layout(DType::kU8, {kBytes}), {0, kBytes}});
     return sim::make_tensor(storage, {window, 0}, world_.machine().new_version());
@@ -140,9 +141,12 @@ TEST_F(WardsTest, AnotherOrderCostsOnlyTime) {
   begin(4, 2 * kBytes, kBytes);
   for (const int i : {2, 0, 3}) update(i);  // and 1 is not taken
   wards_->end_step();
-  EXPECT_EQ(wards_->statistics().unused_count, 0);
+  EXPECT_EQ(wards_->statistics().unused_count, 2);  // 3 after 2, and 1 after 0
   for (const int i : {2, 1, 0, 3}) update(i);
   wards_->end_step();
+  decisions_.clear();
+  wards_->bring_ahead();
+  EXPECT_EQ(decisions_, (Decisions{{Kind::kAhead, 2}, {Kind::kAhead, 1}}));
   for (const int i : {2, 1, 0, 3}) update(i);
   end();
 }
@@ -175,7 +179,7 @@ TEST_F(WardsTest, WhatIsGivenBackIsAsItWas) {
     const sim::Tensor tensor = take(0);
     world_.write(tensor);
   }
-  wards_->give_back(id(0));
+  wards_->give_back(id(0), true);
   EXPECT_EQ(wards_->place(id(0)), WardPlace::kHome);
   update(0);  // compares its contents
   end();
@@ -185,12 +189,54 @@ TEST_F(WardsTest, AVisitMayLeaveTheOrderAsItWas) {
   begin(3, 3 * kBytes, 0);
   for (const int i : {2, 1, 0}) {
     take(i);
-    wards_->give_back(id(i));
+    wards_->give_back(id(i), true);
   }
   wards_->end_step(true);
   decisions_.clear();
   wards_->bring_ahead();
   EXPECT_EQ(decisions_.front(), (std::pair{Kind::kAhead, 0}));
+  end();
+}
+
+TEST_F(WardsTest, WhatIsExpectedSoonStays) {
+  begin(3, 2 * kBytes, 0);
+  const auto visit = [&](int i) {
+    world_.use(take(i));
+    wards_->give_back(id(i), false);
+  };
+  for (int step = 0; step < 2; ++step) {
+    for (const int i : {0, 1, 2, 2, 1, 0}) visit(i);
+  }
+  const std::int64_t brought = made(Step::kBring);
+  decisions_.clear();
+  for (const int i : {0, 1, 2, 2, 1, 0}) visit(i);
+  EXPECT_EQ(made(Step::kBring), brought + 2);  // 2 in forward, 0 in backward; 1 stays
+  EXPECT_EQ(std::count(decisions_.begin(), decisions_.end(), std::pair{Kind::kExpected, 1}), 2);
+  end();
+}
+
+TEST_F(WardsTest, WhatWasWrittenAndGivenBackDoesNotStay) {
+  begin(1, 2 * kBytes, 0);
+  for (int step = 0; step < 3; ++step) {
+    world_.write(take(0));
+    wards_->give_back(id(0), true);
+    EXPECT_EQ(wards_->place(id(0)), WardPlace::kHome);
+  }
+  update(0);
+  end();
+}
+
+TEST_F(WardsTest, AnotherStreamMayShareAWard) {
+  begin(2, 0, 0);
+  const StreamId here = world_.stream(0), other = world_.stream(1);
+  world_.use(take(0));
+  world_.machine().set_current_stream(other);
+  world_.use(on(wards_->share(id(0))));
+  EXPECT_EQ(made(Step::kTakeBrought), 2);
+  EXPECT_EQ(made(Step::kBroughtInUse), 1);
+  world_.machine().set_current_stream(here);
+  wards_->give_back(id(0), false);
+  update(1);  // in the block of the first
   end();
 }
 
@@ -204,7 +250,7 @@ TEST_F(WardsTest, OnAnotherStreamThePoolWaits) {
   world_.machine().set_current_stream(other);
   world_.use(take(0));
   EXPECT_EQ(made(Step::kBroughtInUse), 1);
-  wards_->give_back(id(0));
+  wards_->give_back(id(0), true);
   end();
 }
 
@@ -239,7 +285,7 @@ TEST_F(WardsTest, AnErrorReachesTheCallerAndTheNextTryWorks) {
     fails_ = step;
     EXPECT_THROW(wards_->written(id(0)), InjectedFault) << name(step);
     EXPECT_EQ(wards_->statistics().device_bytes, kBytes) << name(step);
-    wards_->give_back(id(0));  // it stays: the host may not have its bytes
+    wards_->give_back(id(0), true);  // it stays: the host may not have its bytes
     EXPECT_EQ(wards_->place(id(0)), WardPlace::kKept) << name(step);
     update(0);
   }
@@ -280,7 +326,8 @@ TEST_F(WardsDeathTest, AWardIsUsedWhileThereIsOne) {
 TEST_F(WardsDeathTest, AWardIsTakenBeforeItIsWritten) {
   begin(1, 0, 0);
   EXPECT_DEATH(wards_->written(id(0)), "a ward is taken before it is written or given back");
-  EXPECT_DEATH(wards_->give_back(id(0)), "a ward is taken before it is written or given back");
+  EXPECT_DEATH(wards_->give_back(id(0), true),
+               "a ward is taken before it is written or given back");
 }
 
 }  // namespace
