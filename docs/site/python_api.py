@@ -1,7 +1,8 @@
-"""Writes docs/reference/python.md from the docstrings and signatures of the package torch_ferry.
+"""Writes docs/reference/python.md and python-libraries.md from the docstrings and signatures of the
+package torch_ferry.
 
-    python3 docs/site/python_api.py            writes the page
-    python3 docs/site/python_api.py --check    exit 1 where the page is another
+    python3 docs/site/python_api.py            writes the pages
+    python3 docs/site/python_api.py --check    exit 1 where a page is another
 
 The sources are parsed and not imported: this needs no torch. Public are the names that the package
 imports for its users, and those of the modules below.
@@ -18,16 +19,22 @@ import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python/torch_ferry"
-PAGE = ROOT / "docs/reference/python.md"
-HEAD = """# Python API
+PAGES = ROOT / "docs/reference"
+HEADS = {"python.md": """# Python API
 
     import torch_ferry as ferry
 
-Do not edit: `python3 docs/site/python_api.py` writes this page from `python/torch_ferry`.
-"""
+Do not edit: `python3 docs/site/python_api.py` writes this page from `python/torch_ferry`. Doors
+into other libraries are [on a page of their own](python-libraries.md).
+""", "python-libraries.md": """# Python API for other libraries
+
+Do not edit: `python3 docs/site/python_api.py` writes this page from `python/torch_ferry`. All else
+is [in the Python API](python.md).
+"""}
 # Modules to import by name, and their public names where the module has no `__all__`.
+LIBRARIES = ("transformers", "trl", "lightning", "axolotl")
 MODULES = {
-    "transformers": None, "trl": None, "lightning": None, "axolotl": None,
+    **dict.fromkeys(LIBRARIES),
     "capture": ["capture", "cuda", "fake_mode"],
     "program": ["load", "Program", "ProgramError", "CaptureError"],
     "summary": [],
@@ -312,42 +319,52 @@ def statistics(package):
     return "\n".join(["### Statistics", "", "| class | attributes |", "|---|---|", *rows])
 
 
-def page(folder=PACKAGE):
+def pages(folder=PACKAGE):
+    """{file name: text}."""
     package = Package(folder)
     names = package.public()
     lost = {name for name, module in names.items() if module == "_C"} ^ set(RAISED)
     if lost:
         raise SystemExit(f"python_api.py: RAISED and torch_ferry differ in {sorted(lost)}")
-    parts = [HEAD, "## torch_ferry"]
+    parts = ["## torch_ferry"]
     for name, module in names.items():
         if module != "_C" and not is_error(package.find(module, name)[1]):
             parts.append(entry(package, module, name, f"ferry.{name}"))
     parts += [error_table(raised(package, names)), statistics(package)]
+    libraries = []
     for module in MODULES:
-        parts += [f"## torch_ferry.{module}",
-                  markdown(ast.get_docstring(package.module(module)))]
-        inside = package.names_of(module)
-        parts += [entry(package, module, name, f"{module}.{name}") for name in inside
-                  if not is_error(package.find(module, name)[1])]
-        parts.append(error_table(error_rows(package, module, inside), f"{module}'s exceptions"))
-    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+        (libraries if module in LIBRARIES else parts).extend(section(package, module))
+    return {name: "\n\n".join(part.strip("\n") for part in [HEADS[name], *each] if part) + "\n"
+            for name, each in zip(HEADS, (parts, libraries))}
+
+
+def section(package, module):
+    """The parts of a page about a module."""
+    inside = package.names_of(module)
+    return [f"## torch_ferry.{module}", markdown(ast.get_docstring(package.module(module))),
+            *(entry(package, module, name, f"{module}.{name}") for name in inside
+              if not is_error(package.find(module, name)[1])),
+            error_table(error_rows(package, module, inside), f"{module}'s exceptions")]
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args(arguments)
-    now = page()
-    if not options.check:
-        PAGE.write_text(now, encoding="utf-8")
-        return 0
-    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    if now != before:
+    old = False
+    for name, now in pages().items():
+        page = PAGES / name
+        if not options.check:
+            page.write_text(now, encoding="utf-8")
+            continue
+        before = page.read_text(encoding="utf-8") if page.exists() else ""
+        if now == before:
+            continue
+        old = True
         sys.stdout.writelines(line + "\n" for line in difflib.unified_diff(
             before.splitlines(), now.splitlines(), "the page", "the sources", n=1, lineterm=""))
-        print(f"{PAGE} is out of date. To write it anew:\n    python3 docs/site/python_api.py")
-        return 1
-    return 0
+        print(f"{page} is out of date. To write it anew:\n    python3 docs/site/python_api.py")
+    return int(old)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import weakref
 import torch
 from torch import nn
 
-from . import _C
+from . import _C, four_bit
 from .sizes import size
 
 _models = weakref.WeakKeyDictionary()  # model: its StreamedWeights
@@ -109,12 +109,17 @@ def _outside(model, units):
 
 def _weights_of(unit, least, outside):
     """Returns the weights of a unit that can move: lists of parameters that share a storage."""
+    return [params for params in _by_storage(unit)
+            if _storage(params[0]) not in outside and not any(p.requires_grad for p in params) and
+            _bytes(params) >= max(least, 1)]
+
+
+def _by_storage(unit):
+    """Returns the parameters of a unit in lists, those that share a storage in one."""
     by_storage = {}
     for p in unit.parameters():
         by_storage.setdefault(_storage(p), []).append(p)
-    return [params for storage, params in by_storage.items()
-            if storage not in outside and not any(p.requires_grad for p in params) and
-            _bytes(params) >= max(least, 1)]
+    return list(by_storage.values())
 
 
 def _storage(p):
@@ -122,7 +127,11 @@ def _storage(p):
 
 
 def _bytes(params):
-    return params[0].untyped_storage().nbytes()
+    """Returns the bytes of a weight on the device, where four-bit weights are quantized."""
+    first = params[0]
+    if four_bit.is_one(first) and not first.bnb_quantized:
+        return first.numel() // 2
+    return first.untyped_storage().nbytes()
 
 
 def _without_kept(plan, keep):
@@ -146,15 +155,24 @@ class StreamedWeights:
         self.model, self.device = weakref.ref(model), device
         self.weights = _C.Weights(device, ahead, pinned, disk)
         self.numbers = {}  # parameter: the number of its weight
-        self.units = []
+        self.hooks = []
         self.handles = []
 
     def _begin(self, plan):
-        streamed = {p for _, weights in plan for params in weights for p in params}
-        self._move_the_rest(streamed)
         for unit, weights in plan:
-            numbers = [self._number(params) for params in weights]
-            self.units.append(_Unit(self.weights, unit, numbers))
+            chosen = {p for params in weights for p in params}
+            if four_bit.place(unit, self.device):  # which may make other parameters
+                chosen.update(p for p in unit.parameters() if four_bit.is_one(p))
+            for params in _by_storage(unit):
+                if chosen.issuperset(params):
+                    self._number(params)
+        # Modules inside a unit, too: a checkpoint may call the forward of a layer without its
+        # hooks, as transformers does.
+        for module in {module: None for unit, _ in plan for module in unit.modules()}:
+            numbers = {self.numbers[p]: None for p in module.parameters() if p in self.numbers}
+            if numbers:
+                self.hooks.append(_Hooks(self.weights, module, list(numbers)))
+        self._move_the_rest()
         self.handles.append(self.model().register_state_dict_post_hook(
             lambda *call: self._put_bytes(*call)))
 
@@ -164,12 +182,11 @@ class StreamedWeights:
             _move(params, self.device)
             number = self.weights.add(params)
             self.numbers.update({p: number for p in params})
-        return self.numbers[params[0]]
 
-    def _move_the_rest(self, streamed):
+    def _move_the_rest(self):
         for module in self.model().modules():
             for p in module._parameters.values():
-                if p is not None and p not in streamed and p.device != self.device:
+                if p is not None and p not in self.numbers and p.device != self.device:
                     p.data = p.data.to(self.device)
                     if p.grad is not None:
                         p.grad = p.grad.to(self.device)
@@ -200,8 +217,8 @@ class StreamedWeights:
         """Brings all weights back to the device, for good."""
         for handle in self.handles:
             handle.remove()
-        for unit in self.units:
-            unit.remove()
+        for hooks in self.hooks:
+            hooks.remove()
         for p in self.numbers:
             with self._entered(p):
                 whole = p.data.clone()
@@ -223,8 +240,8 @@ def _move(params, device):
             raw.untyped_storage(), p.storage_offset(), p.size(), p.stride())
 
 
-class _Unit:
-    """A module that has its weights while its forward runs."""
+class _Hooks:
+    """The hooks of a module: it has its weights while its forward runs."""
 
     def __init__(self, weights, module, numbers):
         self.weights, self.numbers = weights, numbers

@@ -220,12 +220,12 @@ class A(B):
     def test_a_change_of_the_sources_is_seen(self):
         for path in python_api.PACKAGE.glob("*.py*"):
             (self.folder / path.name).write_bytes(path.read_bytes())
-        same = python_api.page(self.folder)
-        self.assertEqual(python_api.page(), same)
+        same = python_api.pages(self.folder)
+        self.assertEqual(python_api.pages(), same)
         source = self.folder / "guards.py"
         source.write_text(source.read_text("utf-8").replace("*, keep_head=", "*, keeps_head="),
                           encoding="utf-8")
-        self.assertNotEqual(same, python_api.page(self.folder))
+        self.assertNotEqual(same, python_api.pages(self.folder))
 
 
 if __name__ == "__main__":
