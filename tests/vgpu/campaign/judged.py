@@ -30,13 +30,13 @@ class Judged:
 class Tools:
     ferry: str
     python: str
-    plugin: pathlib.Path    # the folder of pytest_ferry
+    plugin: pathlib.Path    # the folder of pytest_ferry and torch_ferry
     packages: pathlib.Path  # a folder for each published version
 
     def run(self, schedule, *words, path=()):
-        """Under that schedule, with these folders first on Python's path."""
+        """Under that schedule, with these folders first on Python's path, and Ferry's last."""
         environment = dict(os.environ, OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false",
-                           PYTHONPATH=os.pathsep.join(map(str, path)))
+                           PYTHONPATH=os.pathsep.join(map(str, (*path, self.plugin))))
         with tempfile.TemporaryDirectory() as folder:
             verdict = pathlib.Path(folder) / "verdict.json"
             command = [self.ferry, "run", "--python", self.python, "--hide-gpu", *schedule,

@@ -1,6 +1,8 @@
-"""QLoRA: adapters of peft around a Llama whose weights bitsandbytes keeps in four bits."""
+"""QLoRA: adapters of peft around a Llama whose weights bitsandbytes keeps in four bits, on the
+device and, with torch_ferry.stream_weights, on the host."""
 
 import torch
+import torch_ferry as ferry
 import transformers
 from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
 from tiny import VOCABULARY, told, tokens
@@ -28,11 +30,15 @@ def quantized():
     return model
 
 
-def trained(device):
-    model = prepare_model_for_kbit_training(quantized().to(device))
+def trained(device, streams=False):
+    model = prepare_model_for_kbit_training(quantized() if streams else quantized().to(device))
+    if not streams:
+        model.gradient_checkpointing_disable()
     torch.manual_seed(1)
     model = get_peft_model(model, LoraConfig(r=4, lora_dropout=0.0, init_lora_weights=False,
                                              target_modules=["q_proj", "v_proj", "down_proj"]))
+    if streams:
+        ferry.stream_weights(model, device=device, min_bytes=1024)
     trainable = [each for each in model.parameters() if each.requires_grad]
     optimizer = torch.optim.SGD(trainable, lr=0.1)
     batch = torch.stack([tokens(i) for i in range(2)]).to(device)
@@ -43,4 +49,4 @@ def trained(device):
     return [each.detach().cpu() for each in trainable]
 
 
-told(trained("cuda"), trained("cpu"))
+told([*trained("cuda"), *trained("cuda", streams=True)], 2 * trained("cpu"))
