@@ -66,7 +66,12 @@ def stream_weights(model, *, device=None, units=None, keep=0, ahead=None, min_by
     largest = max(sum(map(_bytes, weights)) for _, weights in plan)
     streamed = StreamedWeights(model, device, largest if ahead is None else size(ahead, "ahead"),
                                pinned, None if disk is None else os.fspath(disk))
-    streamed._begin(plan)
+    before = _device_of(model)
+    try:
+        streamed._begin(plan)
+    except BaseException:
+        streamed.remove(before)
+        raise
     _models[model] = streamed
     return streamed
 
@@ -184,6 +189,7 @@ class StreamedWeights:
             self.numbers.update({p: number for p in params})
 
     def _move_the_rest(self):
+        four_bit.place(self.model(), self.device)
         for module in self.model().modules():
             for p in module._parameters.values():
                 if p is not None and p not in self.numbers and p.device != self.device:
@@ -213,15 +219,15 @@ class StreamedWeights:
         """Returns the counts of the copies so far."""
         return self.weights.statistics()
 
-    def remove(self):
-        """Brings all weights back to the device, for good."""
+    def remove(self, device=None):
+        """Brings all weights back for good: to the device, or another one."""
         for handle in self.handles:
             handle.remove()
         for hooks in self.hooks:
             hooks.remove()
         for p in self.numbers:
             with self._entered(p):
-                whole = p.data.clone()
+                whole = p.data.to(self.device if device is None else device, copy=True)
             p.data = whole
         for number in set(self.numbers.values()):
             self.weights.remove(number)

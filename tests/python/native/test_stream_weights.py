@@ -2,13 +2,16 @@
 
 import contextlib
 import gc
+import sys
 import tempfile
 import unittest
+from unittest import mock
 
 from native.support import ferry, torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+stream_weights = sys.modules["torch_ferry.stream_weights"]
 WIDTH, LAYERS = 32, 4
 WEIGHT = WIDTH * WIDTH * 4
 
@@ -205,6 +208,22 @@ class WhatUsersDo(unittest.TestCase):
             self.assertTrue(torch.equal(model(batch(0)), plain(batch(0))))
         gc.collect()
         self.assertLessEqual(handle.statistics().device_bytes, 2 * WEIGHT)
+
+    def test_if_moving_fails_the_model_is_as_it_was(self):
+        model, plain = made(), made()
+        move, calls = stream_weights._move, []
+
+        def failing(*args):
+            calls.append(args)
+            if len(calls) == 3:
+                raise MemoryError("no room")
+            move(*args)
+        with mock.patch.object(stream_weights, "_move", failing):
+            with self.assertRaisesRegex(MemoryError, "no room"):
+                streamed(model)
+        self.assertTrue(torch.equal(model(batch(0)), plain(batch(0))))
+        streamed(model)
+        self.assertTrue(torch.equal(model(batch(0)), plain(batch(0))))
 
     def test_tied_weights_move_once_and_not_if_others_use_them(self):
         model = made()
