@@ -21,7 +21,9 @@ namespace {
 
 constexpr const char* kAway =
     "a weight on the host (torch_ferry.stream_weights) was used outside the forward of its module: "
-    "list a module in `units` whose forward is around this use";
+    "list a module in `units` whose forward is around this use, or bring the weights back first, "
+    "with "
+    "remove()";
 
 // The weights that modules hold on this thread, by their storages.
 struct Held {
