@@ -13,7 +13,7 @@ import sys
 
 import torch
 import transformers
-from torch import nn
+from lora import adapt
 from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 
@@ -58,30 +58,12 @@ def four_bit(base):
     return layer
 
 
-class Lora(nn.Module):
-    def __init__(self, base):
-        super().__init__()
-        self.base = four_bit(base) if WEIGHTS.endswith("nf4") else base
-        self.down = nn.Linear(base.in_features, RANK, bias=False)
-        self.up = nn.Linear(RANK, base.out_features, bias=False)
-
-    def forward(self, x):
-        return self.base(x) + self.up(self.down(x))
-
-
 if WEIGHTS.endswith("nf4"):
     import bitsandbytes
 torch.set_default_dtype(torch.bfloat16)
 model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
     **SIZES[SIZE], attn_implementation="sdpa", use_cache=False)).requires_grad_(False)
-for layer in model.model.layers:
-    for part in (layer.self_attn, layer.mlp):
-        for name, child in list(part.named_children()):
-            if isinstance(child, nn.Linear):
-                setattr(part, name, Lora(child))
-model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-model.enable_input_require_grads()
-model.train()
+adapt(model, RANK, four_bit if WEIGHTS.endswith("nf4") else lambda base: base)
 on_host = 0
 if WEIGHTS.startswith("stream"):
     on_host = ferry.stream_weights(model, device="cuda", keep=KEEP).statistics().host_bytes

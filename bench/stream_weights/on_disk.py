@@ -15,23 +15,12 @@ import time
 
 import torch
 import transformers
-from torch import nn
+from lora import adapt
 
 import torch_ferry as ferry
 
 WHERE, LAYERS = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 28
 STEPS, RANK = 3, 8
-
-
-class Lora(nn.Module):
-    def __init__(self, base):
-        super().__init__()
-        self.base = base
-        self.down = nn.Linear(base.in_features, RANK, bias=False)
-        self.up = nn.Linear(RANK, base.out_features, bias=False)
-
-    def forward(self, x):
-        return self.base(x) + self.up(self.down(x))
 
 
 def peak():
@@ -49,14 +38,7 @@ model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(
     hidden_size=1536, intermediate_size=8960, num_hidden_layers=LAYERS, num_attention_heads=12,
     num_key_value_heads=2, vocab_size=32000, use_cache=False,
     tie_word_embeddings=True)).requires_grad_(False)
-for layer in model.model.layers:
-    for part in (layer.self_attn, layer.mlp):
-        for name, child in list(part.named_children()):
-            if isinstance(child, nn.Linear):
-                setattr(part, name, Lora(child))
-model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-model.enable_input_require_grads()
-model.train()
+adapt(model, RANK)
 if WHERE != "memory":
     ferry.stream_weights(model, disk=WHERE)
     time.sleep(30)  # until all is written

@@ -12,15 +12,13 @@ def is_one(p):
 
 
 def place(unit, device):
-    """Moves the four-bit layers of a unit to the device, by their own rules. Returns True if there
-    are any."""
+    """Moves the four-bit layers of a unit to the device, by their own rules."""
     layers = [module for module in unit.modules() if is_one(getattr(module, "weight", None))]
     for layer in layers:
         if not layer.weight.bnb_quantized or layer.weight.device != device:
             layer.to(device)
     if layers:
         _save_through_hooks()
-    return bool(layers)
 
 
 def _save_through_hooks():

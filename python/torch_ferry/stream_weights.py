@@ -68,7 +68,8 @@ def stream_weights(model, *, device=None, units=None, keep=0, ahead=None, min_by
                                pinned, None if disk is None else os.fspath(disk))
     before = _device_of(model)
     try:
-        streamed._begin(plan)
+        streamed._begin([unit for unit, _ in plan],
+                        lambda unit: _weights_of(unit, least, outside))
     except BaseException:
         streamed.remove(before)
         raise
@@ -94,6 +95,7 @@ def _units_of(model, units):
                  if isinstance(module, (nn.ModuleList, nn.Sequential)) and len(module) > 1]
         inner = {id(child) for each in lists for child in each.modules() if child is not each}
         return [layer for each in lists if id(each) not in inner for layer in each]
+    units = [units] if isinstance(units, str) else units
     named = dict(model.named_modules())
     inside = {id(module) for module in named.values()}
     found = []
@@ -163,17 +165,14 @@ class StreamedWeights:
         self.hooks = []
         self.handles = []
 
-    def _begin(self, plan):
-        for unit, weights in plan:
-            chosen = {p for params in weights for p in params}
-            if four_bit.place(unit, self.device):  # which may make other parameters
-                chosen.update(p for p in unit.parameters() if four_bit.is_one(p))
-            for params in _by_storage(unit):
-                if chosen.issuperset(params):
-                    self._number(params)
+    def _begin(self, units, weights_of):
+        for unit in units:
+            four_bit.place(unit, self.device)  # which may make other parameters
+            for params in weights_of(unit):
+                self._number(params)
         # Modules inside a unit, too: a checkpoint may call the forward of a layer without its
         # hooks, as transformers does.
-        for module in {module: None for unit, _ in plan for module in unit.modules()}:
+        for module in {module: None for unit in units for module in unit.modules()}:
             numbers = {self.numbers[p]: None for p in module.parameters() if p in self.numbers}
             if numbers:
                 self.hooks.append(_Hooks(self.weights, module, list(numbers)))

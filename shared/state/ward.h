@@ -34,7 +34,7 @@ enum class WardDecisionKind : std::uint8_t {
   kTake,      // given to the caller
   kReturn,    // its bytes go to the host
   kLeave,     // its storage is dropped, after its return
-  kUnused,    // its storage is dropped: nobody took it
+  kUnused,    // its storage is dropped: nobody took it, or nobody takes it soon
   kGiveBack,  // its storage is dropped: the caller wrote nothing that counts
   kExpected,  // the same, but it is expected soon and stays
 };

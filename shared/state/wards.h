@@ -30,7 +30,6 @@
 #include <map>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "shared/seam/invariant.h"
 #include "shared/state/safe_drop.h"
@@ -78,6 +77,7 @@ class Wards {
     Ward<D>& ward = at(id);
     const Stream user = device_.current_stream();
     if (ward.place == WardPlace::kBrought && ward.was_used && !(*ward.owner == user)) {
+      // Only the stream of its pool comes after its last user.
       let_unused_go(id, ward);
     }
     if (ward.place == WardPlace::kHome) {

@@ -1,9 +1,7 @@
 #include "verify/trials/try_wards.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

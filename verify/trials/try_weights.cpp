@@ -1,9 +1,7 @@
 #include "verify/trials/try_weights.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

@@ -97,7 +97,7 @@ class Bits(unittest.TestCase):
         for name, call in CALLS.items():
             want = train(made(call))
             for options in ({}, {"ahead": 0}, {"ahead": "1MiB"}, {"keep": 2 * WEIGHT},
-                            {"units": ["layers.1", "layers.3"]}):
+                            {"units": ["layers.1", "layers.3"]}, {"units": "layers.2"}):
                 with self.subTest(name, **options):
                     model = made(call)
                     streamed(model, **options)
@@ -205,6 +205,8 @@ class WhatUsersDo(unittest.TestCase):
             with self.assertRaises(ZeroDivisionError):
                 model(batch(0))
             model.layers[layer].fails = False
+            with self.assertRaisesRegex(RuntimeError, "outside the forward"):  # it was left
+                model.layers[layer].base.weight.sum()
             self.assertTrue(torch.equal(model(batch(0)), plain(batch(0))))
         gc.collect()
         self.assertLessEqual(handle.statistics().device_bytes, 2 * WEIGHT)
