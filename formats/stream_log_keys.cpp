@@ -21,9 +21,10 @@ void StreamLogReader::graph(StreamOp& op) {
                        op.kind == StreamOpKind::kMemset || op.kind == StreamOpKind::kHostFunc;
   if (!is_alloc && !is_node) return;
   op.captured = is_node && flag(Key::kCaptured);
+  const bool in_pool = is_alloc && (find(Key::kGraphPool) || find(Key::kGraph));
+  if (in_pool) op.graph_pool = id(Key::kGraphPool, graph_pools_) + 1;
   if (!op.captured && !find(Key::kGraph)) return;
   op.graph = GraphId{id(Key::kGraph, graphs_) + 1};
-  if (is_alloc) op.graph_pool = id(Key::kGraphPool, graph_pools_) + 1;
   if (is_node) op.node = static_cast<std::uint32_t>(number(Key::kNode, 0xffff'ffff));
 }
 

@@ -150,9 +150,10 @@ void StreamLogText::body(const StreamOp& op) {
 }
 
 void StreamLogText::graph(const StreamOp& op) {
+  if (op.graph_pool != 0) number("graph_pool", op.graph_pool);
   if (op.graph == GraphId{}) return;
   number("graph", static_cast<std::uint32_t>(op.graph));
-  if (op.kind == StreamOpKind::kAlloc) return number("graph_pool", op.graph_pool);
+  if (op.kind == StreamOpKind::kAlloc) return;
   number("node", op.node);
   if (op.captured) text_.append(",\"captured\":true");
 }

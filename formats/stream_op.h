@@ -96,7 +96,8 @@ struct StreamOp {
   std::uint64_t tag = 0;  // identifies what a kernel computes: equal tags and inputs, equal values
   // CUDA graphs. In a capture, work is kept as nodes and does not run: such an operation is
   // `captured`. Each replay issues the nodes' operations again, in the same order. An allocation
-  // during the capture has the `graph` too, and the pool that it is from; graphs may share a pool.
+  // during the capture has the `graph` too. An allocation in a pool that graphs may use, during a
+  // capture or not, has that pool; graphs may share one.
   GraphId graph{};
   std::uint32_t graph_pool = 0;  // kAlloc; 0 is none
   std::uint32_t node = 0;        // number in the graph, from 0

@@ -104,7 +104,7 @@ Lifetime::Found Lifetime::look(const Blocks& blocks, Range range) const {
                  known = end;
                  found.any = true;
                  if (block.live) found.live_block = &block;
-                 if (block.live || found.freed.bytes != 0) return;
+                 if (block.live || block.graph_pool != 0 || found.freed.bytes != 0) return;
                  const std::uint64_t from = std::max(begin, range.address);
                  found.freed = {from, std::min(end, range.end()) - from};
                  found.free_block = &block;

@@ -15,7 +15,8 @@
 // (graph_lives.cpp). If a block from outside the graph's pool was freed since, that is a mistake.
 // In the pool itself, blocks may be free, or belong to somebody else by now: a graph may write a
 // tensor that lives on in its pool. That does harm only if the tensor is read before it is written
-// again, so the read is reported.
+// again, so the read is reported. Others may use free bytes of a pool of graphs: whoever replays
+// the graphs may know that they hold a result (torch._inductor's CUDA graph trees do that).
 //
 // Freed bytes are remembered until they are allocated again, so that a use after free names the
 // free. So if the addresses of a log never come back, all of them are remembered. Of destroyed
@@ -88,7 +89,7 @@ class Lifetime {
     bool live = false;
     Mark mark;                     // the alloc while it is allocated, then the free
     Range whole;                   // the range as it was allocated
-    std::uint32_t graph_pool = 0;  // it was allocated in a capture
+    std::uint32_t graph_pool = 0;  // it was allocated in a pool of graphs
   };
   // Bytes that a node of a graph uses, and what they were at its capture.
   struct Captured {

@@ -129,11 +129,10 @@ void draw_graph(StreamOp& op) {
   const bool is_node = op.kind == Kind::kKernel || op.kind == Kind::kHostFunc ||
                        op.kind == Kind::kCopy || op.kind == Kind::kMemset;
   if ((!is_node && op.kind != Kind::kAlloc) || below(3) == 0) return;
+  if (!is_node) op.graph_pool = 1 + below(3);
+  if (!is_node && below(2) == 0) return;  // not during a capture
   op.graph = GraphId{1 + below(3)};
-  if (!is_node) {
-    op.graph_pool = 1 + below(3);
-    return;
-  }
+  if (!is_node) return;
   op.node = below(4);
   op.captured = below(2) == 0;
   if (op.captured) op.host_order = HostOrder::kNone;

@@ -99,6 +99,21 @@ TEST(GraphLives, GraphsThatShareAPoolAreReplayedInTheirOrder) {
   });
 }
 
+TEST(GraphLives, FreeBytesOfAPoolOfGraphsMayBeUsed) {
+  const auto in_pool = [](const std::string& line) { return with(line, ",\"graph_pool\":\"p\""); };
+  judge({
+      {{in_pool("alloc a X"), "W a X", "free a X", "W a X"}, ""},
+      {{"alloc a X", "W a X", "free a X", "W a X"}, "use after free 3→4"},
+      {{in_pool("alloc a X"), "free a X", "alloc a X", "free a X", "W a X"}, "use after free 4→5"},
+      // A node may use what was allocated before the capture, in the pool.
+      {{in_pool("alloc a X"), pooled("alloc a Y"), captured("R a X", 0), "free a X",
+        node("R a X", 0)},
+       ""},
+      {{"alloc a X", pooled("alloc a Y"), captured("R a X", 0), "free a X", node("R a X", 0)},
+       "replay after free 4→5"},
+  });
+}
+
 TEST(GraphLives, ACaptureOrdersNothingAndRacesWithNothing) {
   judge({
       {{"alloc a X", captured("W a X", 0), "R b X"}, ""},
