@@ -83,7 +83,9 @@ Survey survey(const Program& program, const Hardware& hardware, const Plan& plan
 
 PolicyRow row_of(std::string policy, Candidate candidate, sim::Simulation run,
                  std::int64_t device_bytes, Verdict verdict, std::int64_t keep_bytes) {
-  const bool useless = verdict.judged_bytes > keep_bytes;
+  // With less memory it may run all the same, because the allocator frees its cache.
+  const bool runs_in_less = verdict.fits && device_bytes > 0 && device_bytes < keep_bytes;
+  const bool useless = verdict.judged_bytes > keep_bytes && !runs_in_less;
   return {.policy = std::move(policy),
           .candidate = std::move(candidate),
           .simulation = std::move(run),

@@ -72,7 +72,7 @@ struct PolicyRow {
   sim::Simulation simulation;
   bool fits = false;              // it ran within the budget, and fits the host
   std::int64_t device_bytes = 0;  // the capacity of the final run; 0: unlimited
-  bool useless = false;           // it reserves more memory than keeping everything
+  bool useless = false;           // reserves more than keeping everything, and runs in no less
   std::int64_t least_bytes = 0;   // the smallest capacity at which it ran; 0: it never ran
   std::string refusal;            // why it does not fit, in PyTorch's words; empty: it fits
 

@@ -362,6 +362,19 @@ TEST(PlannerTest, TheBestRowIsTheFastestThatFitsThenTheSmallest) {
   EXPECT_EQ(best_row(result), &result.rows[4]);
 }
 
+TEST(PlannerTest, WhatReservesMoreThanKeepIsUselessUnlessItRunsInLess) {
+  const auto is_useless = [](std::int64_t device_bytes, bool fits) {
+    Verdict verdict;
+    verdict.judged_bytes = 110;
+    verdict.fits = fits;
+    return row_of("best", {}, {}, device_bytes, verdict, /*keep_bytes=*/100).useless;
+  };
+  EXPECT_TRUE(is_useless(0, true));
+  EXPECT_FALSE(is_useless(90, true));
+  EXPECT_TRUE(is_useless(100, true));
+  EXPECT_TRUE(is_useless(90, false));
+}
+
 TEST(PlannerTest, InputsOfSegmentsMoveWithCheckpointOffload) {
   const auto rows = rows_of(blocks(), std::int64_t{8} << 30);
   const PolicyRow& row = rows.at("checkpoint-offload");
