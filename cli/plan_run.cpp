@@ -39,6 +39,7 @@ AllocConf conf_of(const Plan& plan, const std::string& file, const AllocConf& as
   AllocConf conf = parse_alloc_conf(plan.alloc_conf, file);
   conf.segments_go_up = asked.segments_go_up;
   conf.equal_blocks = asked.equal_blocks;
+  conf.keeps_workspaces = asked.keeps_workspaces;
   return conf;
 }
 

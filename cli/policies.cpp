@@ -194,7 +194,9 @@ PolicyRequest understand_subject(PolicyArguments& arguments) {
   if (is_model(arguments.subject)) {
     request.program = model_program(arguments.subject, arguments.model, request.hardware);
   }
-  request.plan.alloc_conf.equal_blocks = equal_blocks_of(torch_of(request.program));
+  const std::string_view torch = torch_of(request.program);
+  request.plan.alloc_conf.equal_blocks = equal_blocks_of(torch);
+  request.plan.alloc_conf.keeps_workspaces = keeps_workspaces(torch);
   request.program_name = printable(request.program.name);
   request.hardware.description = printable(request.hardware.description);
   request.times = arguments.times;

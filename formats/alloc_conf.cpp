@@ -255,17 +255,27 @@ std::string text_of(double value) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
+// The first two numbers of "2.11.0"; nothing for any other text.
+std::optional<std::pair<int, int>> version_of(std::string_view torch) {
+  std::pair<int, int> version;
+  const char* end = torch.data() + torch.size();
+  const auto [dot, error] = std::from_chars(torch.data(), end, version.first);
+  const bool known = error == std::errc{} && dot != end && *dot == '.' &&
+                     std::from_chars(dot + 1, end, version.second).ec == std::errc{};
+  return known ? std::optional(version) : std::nullopt;
+}
+
 }  // namespace
 
 EqualBlocks equal_blocks_of(std::string_view torch) {
-  int major = 0, minor = 0;
-  const char* end = torch.data() + torch.size();
-  const auto [dot, error] = std::from_chars(torch.data(), end, major);
-  const bool version = error == std::errc{} && dot != end && *dot == '.' &&
-                       std::from_chars(dot + 1, end, minor).ec == std::errc{};
-  if (!version || std::pair(major, minor) >= std::pair(2, 13)) return EqualBlocks::kOldestSegment;
-  return std::pair(major, minor) == std::pair(2, 12) ? EqualBlocks::kOldestBlock
-                                                     : EqualBlocks::kLowestAddress;
+  const auto version = version_of(torch);
+  if (!version || *version >= std::pair(2, 13)) return EqualBlocks::kOldestSegment;
+  return *version == std::pair(2, 12) ? EqualBlocks::kOldestBlock : EqualBlocks::kLowestAddress;
+}
+
+bool keeps_workspaces(std::string_view torch) {
+  const auto version = version_of(torch);
+  return !version || *version < std::pair(2, 15);
 }
 
 std::int64_t AllocConf::divisions_for(std::int64_t bytes) const {

@@ -28,6 +28,10 @@ enum class EqualBlocks : std::uint8_t {
 // Returns the rule of a version of torch ("2.11.0"); that of the newest for any other text.
 EqualBlocks equal_blocks_of(std::string_view torch);
 
+// Returns whether a version of torch keeps the workspaces of cuBLAS. Since 2.15 each call takes one
+// and gives it back. True for any other text.
+bool keeps_workspaces(std::string_view torch);
+
 struct AllocConf {
   bool expandable_segments = false;
   // The size of a segment for a request above 1 MiB and below 10 MiB, and the unit in which an
@@ -42,11 +46,12 @@ struct AllocConf {
   std::array<std::int64_t, 16> roundup_power2_divisions{};
   double garbage_collection_threshold = 0;  // share of the allowed memory; 0: no collection
   double per_process_memory_fraction = 1;   // share of the device's memory; 1: no limit
-  // The last two are not options of PyTorch and not in the text. True: segments have increasing
+  // The last three are not options of PyTorch and not in the text. True: segments have increasing
   // addresses; real drivers use decreasing ones (formats/segment_addresses.h).
   bool segments_go_up = false;
-  // Depends on the version of PyTorch.
+  // These depend on the version of PyTorch.
   EqualBlocks equal_blocks = EqualBlocks::kOldestSegment;
+  bool keeps_workspaces = true;
 
   std::int64_t non_split_rounding_bytes() const {
     return max_non_split_rounding_bytes.value_or(large_segment_bytes);

@@ -1,18 +1,22 @@
-// The size of the workspace that PyTorch gives cuBLAS. PyTorch 2.12 declares the function that
-// returns it and does not define it, so there it is computed from the device and the environment,
-// by the sizes that the simulator uses.
+// The size of the workspace that PyTorch gives cuBLAS, and how long it has it.
+//
+// PyTorch 2.12 declares the function that returns the size and does not define it, so there it is
+// computed from the device and the environment, by the sizes that the simulator uses. Since 2.15
+// each call takes a workspace and gives it back, unless TORCH_CUBLAS_WORKSPACE_CACHE is 1; then
+// cuBLASLt uses cuBLAS's, unless TORCH_CUBLASLT_UNIFIED_WORKSPACE is 0.
 #pragma once
 
 #include <ATen/cuda/CUDAContextLight.h>
 #include <torch/version.h>
 
 #include <cstddef>
+#include <cstdlib>
+#include <string_view>
 
 #if TORCH_VERSION_MINOR == 12
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 
-#include <cstdlib>
 #include <optional>
 
 #include "formats/error.h"
@@ -42,6 +46,17 @@ inline std::size_t cublas_workspace_bytes() {
 }
 #else
 inline std::size_t cublas_workspace_bytes() { return at::cuda::getChosenWorkspaceSize(); }
+#endif
+
+#if TORCH_VERSION_MINOR >= 15
+inline bool keeps_cublas_workspaces() { return at::cuda::isCUDABlasWorkspaceCachingEnabled(); }
+inline bool shares_kept_workspaces() {
+  const char* const unified = std::getenv("TORCH_CUBLASLT_UNIFIED_WORKSPACE");
+  return unified == nullptr || std::string_view(unified) != "0";
+}
+#else
+inline bool keeps_cublas_workspaces() { return true; }
+inline bool shares_kept_workspaces() { return false; }
 #endif
 
 }  // namespace ferry::vgpu

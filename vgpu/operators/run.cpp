@@ -132,7 +132,7 @@ class ComputedCall {
     Body body = bound();
     Values results;
     make_results(shapes ? shapes->results : Values(), body, results);
-    make_workspaces(op_.label, arguments_, stream_);
+    const Temporaries workspace(make_workspaces(op_.label, arguments_, stream_), stream_);
     const Temporaries taken(temporaries(op_.label, arguments_, results), stream_);
     if (!op_.can_compute()) {
       launch([] {}, results);

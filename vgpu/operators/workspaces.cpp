@@ -89,13 +89,18 @@ bool adds_a_row(const std::string& name, const std::vector<c10::IValue>& argumen
 void keep_workspaces() { kept = true; }
 bool keeps_workspaces() { return kept; }
 
-void make_workspaces(const std::string& name, const std::vector<c10::IValue>& arguments,
-                     const c10::cuda::CUDAStream& stream) {
-  if (!kept || std::find(kMatmuls.begin(), kMatmuls.end(), name) == kMatmuls.end()) return;
-  make(stream, Library::kCublas, cublas_workspace_bytes());
-  if (adds_a_row(name, arguments)) {
-    make(stream, Library::kCublasLt, at::cuda::getCUDABlasLtWorkspaceSize());
+std::vector<std::int64_t> make_workspaces(const std::string& name,
+                                          const std::vector<c10::IValue>& arguments,
+                                          const c10::cuda::CUDAStream& stream) {
+  if (!kept || std::ranges::find(kMatmuls, name) == kMatmuls.end()) return {};
+  const bool takes_lt = adds_a_row(name, arguments);
+  const auto lt_bytes = [] { return at::cuda::getCUDABlasLtWorkspaceSize(); };
+  if (!keeps_cublas_workspaces()) {
+    return {static_cast<std::int64_t>(takes_lt ? lt_bytes() : cublas_workspace_bytes())};
   }
+  make(stream, Library::kCublas, cublas_workspace_bytes());
+  if (takes_lt && !shares_kept_workspaces()) make(stream, Library::kCublasLt, lt_bytes());
+  return {};
 }
 
 }  // namespace ferry::vgpu

@@ -32,16 +32,20 @@ class Roofline final : public KernelTimes {
 // The memory that cuBLAS and CUDA's kernels allocate on a card whose compute capability is known.
 class CudaMemory final : public KernelMemory {
  public:
-  // `workspace_bytes`: the size in CUBLAS_WORKSPACE_CONFIG; none: the card's default.
-  CudaMemory(const Hardware& hardware, std::optional<std::int64_t> workspace_bytes)
+  // `workspace_bytes`: the size in CUBLAS_WORKSPACE_CONFIG; none: the card's default. If workspaces
+  // are not kept, each call takes that of the library that it calls.
+  CudaMemory(const Hardware& hardware, std::optional<std::int64_t> workspace_bytes,
+             bool keeps_workspaces)
       : is_cuda_(hardware.compute_capability > 0),
         workspaces_(workspaces_of(hardware, workspace_bytes)),
+        keeps_workspaces_(keeps_workspaces),
         card_(multiprocessors_of(hardware)) {}
   bool is_asked(std::string_view op) const override { return is_cuda_ && takes_cuda_memory(op); }
   bool makes_last_first(std::string_view op) const override {
     return is_cuda_ && makes_last_result_first(op);
   }
   std::vector<std::int64_t> workspaces(std::string_view op, Layouts inputs) const override {
+    if (!keeps_workspaces_) return {};
     const auto needed = libraries_of(op, inputs);
     std::vector<std::int64_t> bytes(workspaces_.begin(), workspaces_.end());
     for (std::size_t i = 0; i < needed.size(); ++i) bytes[i] = needed[i] ? bytes[i] : 0;
@@ -49,12 +53,23 @@ class CudaMemory final : public KernelMemory {
   }
   std::vector<std::int64_t> temporaries(std::string_view op, Layouts inputs,
                                         Layouts outputs) const override {
-    return temporaries_of(op, inputs, outputs, card_);
+    std::vector<std::int64_t> steps = temporaries_of(op, inputs, outputs, card_);
+    if (keeps_workspaces_) return steps;
+    const auto needed = libraries_of(op, inputs);
+    const auto bytes_of = [&](WorkspaceLibrary library) {
+      const auto number = static_cast<std::size_t>(library);
+      return needed[number] ? workspaces_[number] : 0;
+    };
+    const std::int64_t lt = bytes_of(WorkspaceLibrary::kCublasLt);
+    const std::int64_t bytes = lt > 0 ? lt : bytes_of(WorkspaceLibrary::kCublas);
+    if (bytes > 0) steps.push_back(bytes);
+    return steps;
   }
 
  private:
   const bool is_cuda_;
   const WorkspaceBytes workspaces_;
+  const bool keeps_workspaces_;
   const Multiprocessors card_;
 };
 

@@ -244,7 +244,7 @@ std::vector<std::string> messages(const Simulation& run) {
 std::shared_ptr<const Prepared> prepare(const Program& program, const Hardware& hardware,
                                         bool takes_memory) {
   const Roofline times(hardware);
-  const CudaMemory memory(hardware, std::nullopt);
+  const CudaMemory memory(hardware, std::nullopt, /*keeps_workspaces=*/true);
   return std::make_shared<const Prepared>(
       prepared(program, times, takes_memory ? &memory : nullptr));
 }
@@ -253,7 +253,8 @@ Simulation run_training(const Program& program, const Hardware& hardware,
                         const SimulationOptions& options, const OffloaderMaker* offloaders) {
   Simulation result;
   const Roofline times(hardware);
-  const CudaMemory kernel_memory(hardware, options.workspace_bytes);
+  const CudaMemory kernel_memory(hardware, options.workspace_bytes,
+                                 options.alloc_conf.keeps_workspaces);
   check::HappensBefore::Options checks;
   checks.reuse_at_free = options.reuse_at_free;
   Checkers checkers(options.check && options.check_order ? Checks::kAll : Checks::kValues, checks);

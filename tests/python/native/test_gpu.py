@@ -109,8 +109,8 @@ class OutOfMemory(unittest.TestCase):
     def test_it_says_what_the_plan_has_at_its_peak(self):
         plan = planned(*mlp(), budget="1GiB")
         said = self.said(ferry.execute(plan))
-        self.assertRegex(said, r"the plan offload has its peak at [\d.]+ MiB: .* of workspaces.*, "
-                               r".* of parameters.* It reserves .*, and the budget is 1\.00 GiB\.")
+        self.assertRegex(said, r"the plan offload has its peak at [\d.]+ MiB: .* of parameters.* It "
+                               r"reserves .*, and the budget is 1\.00 GiB\.")
         said = self.said(ferry.execute(plan), free=0.25, reserved=0.5, allocated=0.5, total=23.0)
         self.assertIn("The plan is for 1.00 GiB, and this process can have 768 MiB: plan with "
                       "this budget=", said)

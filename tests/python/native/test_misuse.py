@@ -58,7 +58,7 @@ class OfPlanning(unittest.TestCase):
                 ferry.offload(**options)
 
     def test_an_optimizer_is_taken_as_it_is(self):
-        model, x = mlp(512)
+        model, x = mlp(1024)
         parameters = [*model.parameters()]
         plans = [planned(model, x, optimizer=each) for each in (
             torch.optim.AdamW(parameters, fused=True), torch.optim.AdamW(parameters),

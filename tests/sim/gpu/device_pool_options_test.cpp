@@ -71,6 +71,15 @@ TEST_F(DevicePoolOptionsTest, OfEqualBlocksEachPyTorchTakesAnother) {
   EXPECT_EQ(taken(equal_blocks_of("")), 0);
 }
 
+TEST(KeepsWorkspaces, UntilTorch214) {
+  for (const char* const torch : {"1.13.1", "2.11.0+cu130", "2.14.1", "", "main"}) {
+    EXPECT_TRUE(keeps_workspaces(torch)) << torch;
+  }
+  for (const char* const torch : {"2.15.0+cu132", "2.16.0", "3.0"}) {
+    EXPECT_FALSE(keeps_workspaces(torch)) << torch;
+  }
+}
+
 TEST_F(DevicePoolOptionsTest, AMiddlingRequestGetsALargeSegmentOfItsOwnSize) {
   with("large_segment_size_mb:12").allocate(2 * kMiB, kMain);
   EXPECT_EQ(reserved(), 12 * kMiB);
