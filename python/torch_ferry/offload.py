@@ -19,6 +19,7 @@ from .old_names import renamed, renamed_option
 from .out_of_memory import explain as explain_out_of_memory
 from .plan import Plan
 from .sizes import size
+from .undonated import compile_undonated
 
 atexit.register(_C.finish_offloads)
 
@@ -117,6 +118,7 @@ class Offload:
         except _C.PlanMismatch as error:
             explain(error, self._conditions)
             raise
+        compile_undonated()
         return self
 
     def __exit__(self, kind, error, traceback):

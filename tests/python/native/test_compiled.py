@@ -44,6 +44,12 @@ class Compiled(unittest.TestCase):
             self.skipTest("g++: inductor compiles with it")
         self.check("inductor")
 
+    def test_what_is_compiled_under_a_guard_does_not_write_what_it_saved(self):
+        compiled = torch.compile(chain, backend="aot_eager")
+        with ferry.offload(window=0):
+            compiled(leaf())
+        self.assertFalse(torch._functorch.config.donated_buffer)
+
     def test_a_guard_within_a_compiled_function_breaks_the_graph_and_runs(self):
         offload = ferry.offload(window=0)
 
