@@ -65,8 +65,11 @@ std::int64_t seed_of(const Tensor& saved) {
   return saved.is_meta() ? 0 : saved.item<std::int64_t>();
 }
 
-// Copies the tensor to the stride order of `like`, as the fused kernels return it.
-Tensor laid_out(const Tensor& made, const Tensor& like) { return at::empty_like(like).copy_(made); }
+// Returns the tensor in the stride order of `like`, as the fused kernels make it.
+Tensor laid_out(const Tensor& made, const Tensor& like) {
+  const Tensor as_like = at::empty_like(like);
+  return made.strides() == as_like.strides() ? made : as_like.copy_(made);
+}
 
 struct Made {
   Tensor output;
@@ -115,20 +118,21 @@ Gradients backward(const Attention& call, const Tensor& gradient, const Made& ma
   const Tensor scaled = of_scores * call.factor();
   const Tensor of_keys = at::matmul(scaled.transpose(-2, -1), call.query);
   const Tensor of_values = at::matmul((weights * mask).transpose(-2, -1), gradient);
-  of.query = laid_out(at::matmul(scaled, call.for_each_query(call.key)), call.query);
-  of.key = laid_out(call.sum_for_keys(of_keys), call.key);
-  of.value = laid_out(call.sum_for_keys(of_values), call.value);
+  of.query = at::matmul(scaled, call.for_each_query(call.key));
+  of.key = call.sum_for_keys(of_keys);
+  of.value = call.sum_for_keys(of_values);
   return of;
+}
+
+Stack laid_out(const Gradients& of, const Attention& call) {
+  return {laid_out(of.query, call.query), laid_out(of.key, call.key),
+          laid_out(of.value, call.value)};
 }
 
 std::optional<Tensor> given(const c10::IValue& tensor) {
   const auto value = tensor.toOptional<Tensor>();
   return value && value->defined() ? value : std::nullopt;
 }
-
-}  // namespace
-
-namespace {
 
 // Memory-efficient attention returns its output in rows of tokens. It pads logsumexp to whole tiles
 // of 32 query rows, and returns an empty one if it is not wanted.
@@ -171,7 +175,7 @@ void efficient_attention_backward(Stack& stack, const at::Generator&) {
   const Tensor logsumexp = stack[6].toTensor().narrow(2, 0, call.query.size(2));
   const Made made{stack[5].toTensor(), logsumexp, seed_of(stack[7].toTensor())};
   const Gradients of = backward(call, stack[0].toTensor(), made, wants_bias);
-  stack = {of.query, of.key, of.value, of.bias};
+  stack = {by_tokens(of.query), by_tokens(of.key), by_tokens(of.value), of.bias};
 }
 
 void flash_attention(Stack& stack, const at::Generator& generator) {
@@ -201,8 +205,7 @@ void flash_attention_backward(Stack& stack, const at::Generator&) {
       stack[10].toDouble(), stack[11].toBool(),  stack[14].toOptional<double>()};
   const Made made{stack[4].toTensor(), stack[5].toTensor(),
                   seed_of(stack[12].toTensor().view(at::kLong)[0])};
-  const Gradients of = backward(call, stack[0].toTensor(), made);
-  stack = {of.query, of.key, of.value};
+  stack = laid_out(backward(call, stack[0].toTensor(), made), call);
 }
 
 void cudnn_attention(Stack& stack, const at::Generator& generator) {
@@ -230,8 +233,7 @@ void cudnn_attention_backward(Stack& stack, const at::Generator&) {
       stack[13].toDouble(), stack[14].toBool(),  stack[15].toOptional<double>()};
   const Made made{stack[4].toTensor(), stack[5].toTensor().squeeze(-1),
                   seed_of(stack[6].toTensor())};
-  const Gradients of = backward(call, stack[0].toTensor(), made);
-  stack = {of.query, of.key, of.value};
+  stack = laid_out(backward(call, stack[0].toTensor(), made), call);
 }
 
 }  // namespace ferry::vgpu

@@ -32,6 +32,7 @@ void CallCost::add_arguments(c10::ArrayRef<const c10::IValue> arguments) {
     if (arguments[i].isString()) call_.flags.set(schema[i].name(), arguments[i].toStringRef());
     each_tensor(arguments[i], [&](const at::Tensor& tensor) {
       if (!counts(tensor)) return;
+      if (op_.outs[i]) return call_.out.push_back(&layouts_.emplace_back(layout_of(tensor)));
       if (op_.writes[i]) call_.writes.push_back(static_cast<std::uint32_t>(call_.in.size()));
       call_.in.push_back(&layouts_.emplace_back(layout_of(tensor)));
       if (!computes_in_ && tensor.is_floating_point()) computes_in_ = layouts_.back().dtype;
