@@ -19,16 +19,17 @@ namespace {
 
 constexpr int kNoPciDomain = 0xfe66;  // the same as in vgpu/runtime/device_entries.cpp
 
-// Private pools have one of the two numbers: those of graphs, or those that the program made.
-std::uint32_t pool_number(const c10::cuda::MempoolId_t& pool) {
-  return static_cast<std::uint32_t>(pool.first != 0 ? 2 * pool.first : 2 * pool.second + 1);
+// A private pool has one of the two numbers: that of a capture, or that of a handle or a MemPool.
+std::uint32_t private_pool(const c10::cuda::MempoolId_t& pool) {
+  if (pool.first != 0) return static_cast<std::uint32_t>(2 * pool.first);
+  return pool.second != 0 ? static_cast<std::uint32_t>(2 * pool.second + 1) : 0;
 }
 
 void note(const c10::cuda::CUDACachingAllocator::TraceEntry& entry) {
   using Action = c10::cuda::CUDACachingAllocator::TraceEntry::Action;
   const auto say = [&](BlockIs is) {
     vgpu::note_block(is, entry.device_, reinterpret_cast<const void*>(entry.addr_), entry.size_,
-                     static_cast<cudaStream_t>(entry.stream_), pool_number(entry.mempool_));
+                     static_cast<cudaStream_t>(entry.stream_), private_pool(entry.mempool_));
   };
   switch (entry.action_) {
     case Action::ALLOC:

@@ -30,8 +30,10 @@ constexpr std::array<std::string_view, 8> kChange = {
     "aten::mul_.Tensor", "aten::add_.Tensor", "aten::sub_.Tensor", "aten::div_.Tensor",
     "aten::clamp_",      "aten::clamp_min_",  "aten::clamp_max_",  "aten::erfinv_"};
 
+thread_local bool fills = false;
+
 bool is_large(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.is_cpu() && tensor.layout() == at::kStrided &&
+  return !fills && tensor.defined() && tensor.is_cpu() && tensor.layout() == at::kStrided &&
          tensor.has_storage() && tensor.is_floating_point() && tensor.nbytes() > kFewBytes;
 }
 
@@ -83,9 +85,10 @@ const at::Tensor& argument(const Stack& stack, std::size_t index, std::size_t ar
   return torch::jit::peek(stack, index, arguments).toTensor();
 }
 
+// Kernels' bodies call it, too, which must not ask the runtime. Their tensors are filled.
 at::Scalar number_of(const at::Tensor& tensor) {
   TORCH_CHECK_NOT_IMPLEMENTED(
-      values() != KernelValues::kRefused || !is_unfilled(tensor),
+      !is_unfilled(tensor) || values() != KernelValues::kRefused,
       "the program reads a number (item, bool, float) that depends on a large CPU tensor which is "
       "not filled (--no-values): with --zeros it is what is there");
   return at::native::_local_scalar_dense_cpu(tensor);
@@ -121,6 +124,8 @@ void ends(const at::RecordFunction& function, at::ObserverContext* context) {
 }  // namespace
 
 bool is_unfilled(const at::Tensor& tensor) { return unfilled().has(tensor); }
+
+void fill_all(bool all) { fills = all; }
 
 void leave_unfilled() {
   static auto* const library =

@@ -20,5 +20,7 @@ bool is_unfilled(const at::Tensor& tensor);
 
 // From now on large CPU tensors stay unfilled. Call it once, and not if all values are computed.
 void leave_unfilled();
+// While it is on, the calling thread fills large tensors as well.
+void fill_all(bool all);
 
 }  // namespace ferry::vgpu

@@ -1,12 +1,16 @@
-"""Keeps compilers from making kernels for the GPU under `ferry run`, which cannot run them.
+"""Lets compilers work for the virtual GPU under `ferry run`, as far as it runs what they make.
 
-    torch.compile      with the backends "inductor" and "cudagraphs", functions and modules run as
-                       they are written, and the end of the run counts them. Other backends, and a
-                       callable of the script's own, make no kernels and stay as they are
-    torch._inductor    fails with an error when it is called directly, to make a file for example
-    Triton             its kernels run (ferry_triton.py); of other versions than that file supports,
-                       a launch fails with an error that names the kernel
-    TorchScript        fuses nothing for a GPU: scripted code runs operator by operator
+    Triton          its kernels run (ferry_triton.py)
+    torch.compile   compiles as it does for a GPU (ferry_inductor.py)
+    TorchScript     fuses nothing for a GPU: scripted code runs operator by operator
+
+With a version of Triton that ferry_triton.py does not support:
+
+    Triton          a launch fails with an error that names the kernel
+    torch.compile   with the backends "inductor" and "cudagraphs", functions and modules run as
+                    they are written, and the end of the run counts them. Other backends, and a
+                    callable of the script's own, make no kernels and stay as they are
+    torch._inductor fails with an error when it is called directly, to make a file for example
 
 Dynamo, Inductor and Triton are imported late, if at all, because that takes long. Each is changed
 when it is imported.
@@ -17,6 +21,8 @@ import importlib.machinery
 import os
 import sys
 
+import ferry_inductor
+import ferry_rehearsal
 import ferry_triton
 import torch
 
@@ -55,20 +61,20 @@ class Late:
 class Compilers:
     """Changes the compilers. `note_refusal` is called with the name of each rejected kernel."""
 
-    def __init__(self, library, note_refusal):
+    def __init__(self, library, note_refusal, settings):
         self._note_refusal = note_refusal
-        self._triton = ferry_triton.Triton(library, note_refusal)
+        rehearsal = ferry_rehearsal.Rehearsal(library)
+        self._runs = (ferry_triton.Triton(library, note_refusal, rehearsal).changes()
+                      | ferry_inductor.Inductor(library, rehearsal, settings).changes())
         self._process = os.getpid()  # a forked child's end is not the end of the run
         self._as_written = 0
 
     def install(self):
-        changes = {"torch._dynamo.eval_frame": self._run_as_written,
-                   "torch._inductor.compile_fx": self._refuse_inductor}
-        if ferry_triton.is_supported():
-            changes |= self._triton.changes()
-        else:
-            changes |= {"triton.runtime.autotuner": self._refuse_launches("Autotuner"),
-                        "triton.runtime.jit": self._refuse_launches("JITFunction")}
+        changes = self._runs if ferry_triton.is_supported() else {
+            "torch._dynamo.eval_frame": self._run_as_written,
+            "torch._inductor.compile_fx": self._refuse_inductor,
+            "triton.runtime.autotuner": self._refuse_launches("Autotuner"),
+            "triton.runtime.jit": self._refuse_launches("JITFunction")}
         for name in changes.keys() & sys.modules.keys():
             changes[name](sys.modules[name])
         sys.meta_path.insert(0, Late(changes))

@@ -9,6 +9,11 @@ parameters. A child inside another block is not a block.
     checkpoint           each block is recomputed in backward, as by torch.utils.checkpoint; a model
                          with Hugging Face's gradient_checkpointing_enable uses that instead
     checkpoint-offload   the same, and the blocks' inputs go to the host
+    compile              the model is compiled, as by torch.compile(model), unless it has no
+                         parameters or the script compiled it
+    compile-offload      each block is compiled by itself, and what a forward saves goes to the
+                         host. A compiled model brings all of that back when its backward begins
+    compile-checkpoint   the model is compiled with each block checkpointed
     FILE                 a plan of `ferry plan -o`, which says how what a forward saves is moved
 
 What the script computes from the output, such as a loss, is not part of a forward.
@@ -49,19 +54,29 @@ def _blocks(root):
     return found
 
 
+def is_compiled(module):
+    from torch._dynamo.eval_frame import OptimizedModule
+    return isinstance(module, OptimizedModule) or module._compiled_call_impl is not None
+
+
 class _Around:
     """Takes the place of Module.__call__."""
 
-    def __init__(self, offload, checkpoint):
+    def __init__(self, offload=None, checkpoint=None, compiles=False):
         self._call = torch.nn.Module.__call__
         self._offload = offload        # None: nothing is offloaded
         self._checkpoint = checkpoint  # called as PyTorch's; None: no checkpoints
+        self._compiles = compiles
         self._thread = threading.local()
         self._roots = weakref.WeakKeyDictionary()  # the blocks of each root module
 
     def install(self):
+        around, inner = self, self._call
+
         def call(module, *args, **kwargs):
-            return self(module, args, kwargs)
+            if torch.compiler.is_compiling():
+                return inner(module, *args, **kwargs)
+            return around(module, args, kwargs)
         torch.nn.Module.__call__ = call
 
     def __call__(self, module, args, kwargs):
@@ -84,8 +99,18 @@ class _Around:
     def _prepared(self, root):
         if self._offload is not None:
             self._offload.exempt(root)
-        if self._checkpoint is None:
-            return ()
+        blocks = self._checkpointed(root) if self._checkpoint is not None else ()
+        if not self._compiles or is_compiled(root) or next(root.parameters(), None) is None:
+            return blocks
+        for block in blocks:
+            block.forward = functools.partial(self._checkpoint, block.forward)
+        apart = _blocks(root) if self._offload is not None else ()
+        for module in apart or (root,):
+            module.compile()
+        return ()
+
+    def _checkpointed(self, root):
+        """Returns the blocks that are left to checkpoint."""
         if not hasattr(root, "gradient_checkpointing_enable"):
             return _blocks(root)
         root.gradient_checkpointing_enable()
@@ -112,13 +137,15 @@ def apply(policy, packages):
     """Puts the policy in place. `packages` is the folder of torch_ferry if it is not installed."""
     if policy == "keep":
         return
-    if policy == "checkpoint":
-        _Around(None, functools.partial(checkpoint, use_reentrant=False)).install()
+    compiles = policy.split("-")[0] == "compile"
+    pytorchs = functools.partial(checkpoint, use_reentrant=False)
+    if policy in ("checkpoint", "compile", "compile-checkpoint"):
+        _Around(None, None if policy == "compile" else pytorchs, compiles).install()
         return
     ferry = _torch_ferry(packages)
-    if policy == "offload":
-        _Around(ferry.offload(device="cuda"), None).install()
+    if policy in ("offload", "compile-offload"):
+        _Around(ferry.offload(device="cuda"), None, compiles).install()
     elif policy == "checkpoint-offload":
         _Around(ferry.offload(device="cuda"), ferry.checkpoint).install()
     else:
-        _Around(ferry.execute(policy), None).install()
+        _Around(ferry.execute(policy)).install()

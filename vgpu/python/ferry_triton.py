@@ -6,7 +6,7 @@ the place of NVIDIA's. So compilation, autotuning, heuristics, hooks and caches 
     Compiler    NVIDIA's, up to TTIR, which the virtual GPU executes, and up to the pass that says
                 how much shared memory the kernel needs on the card; no PTX and no cubin is made
     Driver      PyTorch's current device and stream; launches go to the virtual GPU. Autotuning and
-                triton.testing.do_bench take the card's simulated time, and compute nothing
+                triton.testing.do_bench take the card's simulated time (ferry_rehearsal.py)
 
 Not covered: Gluon; registers, of which each kernel is said to need 32 a thread.
 """
@@ -20,10 +20,6 @@ import tempfile
 import torch
 
 SUPPORTED = ("3.9",)  # TTIR changes from version to version
-# The most shared memory of a block by compute capability, in KiB: CUDA C++ programming guide, table
-# "Technical specifications per compute capability".
-SHARED_KIB = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227,
-              110: 227, 120: 99, 121: 99}
 NO_GLUON = "CUDA error: operation not supported: the virtual GPU does not run Gluon's kernels"
 
 
@@ -51,8 +47,6 @@ class Library:
         self._launch = library.ferry_vgpu_triton_launch
         self._launch.restype = ctypes.c_char_p
         self._launch.argtypes = [pointer, pointer, pointer, size, pointer, size, pointer]
-        self.only_times = library.ferry_vgpu_triton_only_times
-        self.only_times.restype, self.only_times.argtypes = None, [ctypes.c_bool]
 
     def load(self, name, ttir):
         kernel = self._load(ttir, name.encode())
@@ -159,13 +153,13 @@ class Utils:
 
     def get_device_properties(self, device):
         card = torch.cuda.get_device_properties(device)
-        shared = SHARED_KIB.get(10 * card.major + card.minor, 48)
-        return {"max_shared_mem": 1024 * shared, "max_num_regs": 65536,
+        return {"max_shared_mem": card.shared_memory_per_block_optin,
+                "max_num_regs": card.regs_per_multiprocessor,
                 "multiprocessor_count": card.multi_processor_count, "warpSize": 32,
                 "sm_clock_rate": 1_500_000, "mem_clock_rate": 1_500_000, "mem_bus_width": 4096}
 
 
-def make_driver(library):
+def make_driver(library, rehearsal):
     from triton.backends.compiler import GPUTarget
     from triton.backends.driver import GPUDriver
 
@@ -194,7 +188,7 @@ def make_driver(library):
             return ty_to_cpp(kind)
 
         def get_benchmarker(self):
-            return make_benchmark(library)
+            return make_benchmark(rehearsal)
 
         def get_empty_cache_for_benchmark(self):
             return torch.empty(0, dtype=torch.int, device="cuda")
@@ -266,19 +260,10 @@ def make_compiler(nvidias):
     return Compiler
 
 
-def make_benchmark(library):
+def make_benchmark(rehearsal):
     """Returns a function in the place of triton.testing.do_bench: one call, by simulated time."""
     def bench(call, warmup=None, rep=None, grad_to_none=None, quantiles=None, return_mode="mean"):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        library.only_times(True)
-        try:
-            begin.record()
-            call()
-            end.record()
-        finally:
-            library.only_times(False)
-        end.synchronize()
-        milliseconds = begin.elapsed_time(end)
+        milliseconds = rehearsal.milliseconds(call)
         if quantiles:
             return [milliseconds] * len(quantiles)
         return [milliseconds] if return_mode == "all" else milliseconds
@@ -288,8 +273,9 @@ def make_benchmark(library):
 class Triton:
     """Changes Triton's modules, when they are imported (ferry_compilers.py)."""
 
-    def __init__(self, library, note_refusal):
+    def __init__(self, library, note_refusal, rehearsal):
         self._library = Library(library, note_refusal)
+        self._rehearsal = rehearsal
 
     def changes(self):
         return {"triton.backends": self._register, "triton.testing": self._benchmark}
@@ -298,7 +284,7 @@ class Triton:
         nvidia = module.backends["nvidia"]
         module.backends.clear()  # none other has a device
         module.backends["nvidia"] = module.Backend(make_compiler(nvidia.compiler),
-                                                   make_driver(self._library))
+                                                   make_driver(self._library, self._rehearsal))
 
     def _benchmark(self, module):
-        module.do_bench = make_benchmark(self._library)
+        module.do_bench = make_benchmark(self._rehearsal)

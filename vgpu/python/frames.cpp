@@ -56,7 +56,7 @@ const Code& know(PyCodeObject* code) {
   known.file = text_of(object, "co_filename");
   const std::string name = text_of(object, "co_name");
   known.function = function_of(object, name);
-  known.whose = whose(known.file);
+  known.whose = whose(known.file, name);
   known.runs_backward = name == kRunBackward && known.whose == Whose::kNobodys;
   return known;
 }

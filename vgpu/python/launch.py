@@ -81,7 +81,7 @@ def start(settings):
     import ferry_policies
     import ferry_views
     compilers = ferry_compilers.Compilers(
-        library, lambda name: library.ferry_vgpu_note_refusal(name.encode()))
+        library, lambda name: library.ferry_vgpu_note_refusal(name.encode()), settings)
     compilers.install()
     ferry_extensions.watch(library)
     stand_in = ferry_extensions.StandIns(library)

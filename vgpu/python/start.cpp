@@ -29,6 +29,7 @@
 #include "vgpu/operators/host_work.h"
 #include "vgpu/operators/kernels.h"
 #include "vgpu/operators/libtorch.h"
+#include "vgpu/operators/unfilled.h"
 #include "vgpu/operators/workspaces.h"
 #include "vgpu/python/interpreter.h"
 #include "vgpu/python/places.h"
@@ -230,6 +231,13 @@ const char* ferry_vgpu_set_stand_in(const char* name, const char* by) {
 void ferry_vgpu_note_place() { note_place(); }
 void ferry_vgpu_begin_backward() { begin_backward(); }
 void ferry_vgpu_end_backward() { end_backward(); }
+
+// These begin and end a rehearsal of the calling thread (vgpu/runtime/control.h).
+std::int64_t ferry_vgpu_begin_rehearsal() { return begin_rehearsal(); }
+std::int64_t ferry_vgpu_end_rehearsal() { return end_rehearsal(); }
+
+// While it is on, the calling thread fills large CPU tensors as well (vgpu/operators/unfilled.h).
+void ferry_vgpu_fill_all(bool all) { fill_all(all); }
 
 // Notes that this process, a forked child, asked for a device and has none (vgpu/runtime/asking.h).
 void ferry_vgpu_note_asking() { note_asking(); }

@@ -17,6 +17,7 @@
 
 #include "vgpu/runtime/control.h"
 #include "vgpu/triton/launch.h"
+#include "vgpu/triton/rebased.h"
 
 namespace ferry::vgpu {
 namespace {
@@ -25,7 +26,6 @@ namespace {
 constexpr std::size_t kMostRanges = 256;
 
 thread_local std::string message;
-thread_local bool only_times = false;
 
 // The ranges are sorted. Storages may overlap, as two of one memory do; they become one.
 std::vector<Range> read_ranges(const std::uint64_t* numbers, std::size_t count) {
@@ -74,14 +74,24 @@ struct Told {
   std::int64_t flops = 0;
 };
 
-// A kernel, and what was told of its latest launches. That depends on the launch alone, and a step
-// of a training mostly launches what the step before did.
+// A kernel, and what was told of its latest launches (vgpu/triton/rebased.h).
 class Loaded {
  public:
   triton::Kernel kernel;
 
   Told told(const triton::Launch& launch) {
+    const triton::Rebased rebased(kernel, launch);
     const std::lock_guard lock(mutex_);
+    Told told = told_of(rebased.launch());
+    told.reads = rebased.real(std::move(told.reads));
+    told.writes = rebased.real(std::move(told.writes));
+    return told;
+  }
+
+ private:
+  static constexpr std::size_t kKept = 64;
+
+  Told told_of(const triton::Launch& launch) {
     for (const auto& [before, told] : latest_) {
       if (before == launch) return told;
     }
@@ -97,9 +107,6 @@ class Loaded {
     return told;
   }
 
- private:
-  static constexpr std::size_t kKept = 64;
-
   std::mutex mutex_;
   std::deque<std::pair<triton::Launch, Told>> latest_;
 };
@@ -113,10 +120,7 @@ void queue(Loaded& loaded, triton::Launch launch, cudaStream_t stream) {
   cost.bytes = told.bytes;
   cost.computes_in = dtype_of(kernel.multiplies);
   const auto shared = std::make_shared<const triton::Launch>(std::move(launch));
-  const bool computes = !only_times;
-  const auto body = [&kernel, shared, computes] {
-    if (computes) run(kernel, *shared);
-  };
+  const auto body = [&kernel, shared] { run(kernel, *shared); };
   vgpu::launch(stream, kernel.name.c_str(), std::move(told.reads), std::move(told.writes), body,
                cost);
 }
@@ -158,9 +162,6 @@ const char* ferry_vgpu_triton_launch(void* kernel, const std::int64_t* grid,
   }
   return nullptr;
 }
-
-// While it is on, the calling thread's launches take the card's time and compute nothing.
-void ferry_vgpu_triton_only_times(bool on) { only_times = on; }
 
 }  // extern "C"
 

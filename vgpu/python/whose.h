@@ -1,4 +1,5 @@
 // Says who a Python function belongs to, by the path of its file: the program, PyTorch or nobody.
+// What Inductor writes is nobody's. Of its launchers, which have no file, the name is known.
 // Places in the log are lines of the program if possible (places.h). PyTorch's files are those in
 // `site-packages/torch`, so a PyTorch elsewhere counts as the program.
 #pragma once
@@ -14,6 +15,6 @@ enum class Whose : std::uint8_t {
   kNobodys,  // passes calls on: in the interpreter, the launcher, PyTorch's dispatcher
 };
 
-Whose whose(std::string_view file);
+Whose whose(std::string_view file, std::string_view function);
 
 }  // namespace ferry::vgpu

@@ -29,6 +29,10 @@ std::string preload(const std::filesystem::path& libraries) {
 std::string settings(const Options& options, const Setting& setting,
                      const std::filesystem::path& libraries, const Files& files) {
   nlohmann::json json{{"card", setting.card->file}, {"cards", options.card_count}};
+  const Hardware& card = setting.card->hardware;
+  json["flops_per_us"] = {{"half", card.flops_per_us_of(DType::kF16)},
+                          {"single", card.flops_per_us_of(DType::kF32)}};
+  json["memory_bytes_per_us"] = card.memory_bytes_per_us;
   json["policy"] = setting.policy;
   json["packages"] = (libraries.parent_path() / "python").string();
   json["segments_go_up"] = options.segments_go_up;

@@ -70,11 +70,12 @@ std::vector<std::string> script_of(const std::vector<std::string>& rest, const C
 std::string policy_of(const std::string& word) {
   if (std::ranges::find(kPolicies, word) != std::end(kPolicies)) return word;
   if (std::filesystem::is_regular_file(word)) return std::filesystem::absolute(word).string();
+  const std::vector<std::string> known(std::begin(kPolicies), std::end(kPolicies));
+  std::string names;
+  for (const std::string& name : known) names += name + ", ";
   throw InputError("--policy", 0,
-                   "expected keep, offload, checkpoint, checkpoint-offload or the file of a plan; "
-                   "got '" +
-                       word + "'" +
-                       did_you_mean(word, {std::begin(kPolicies), std::end(kPolicies)}));
+                   "expected " + names + "or the file of a plan; got '" + word + "'" +
+                       did_you_mean(word, known));
 }
 
 Card card_of(const std::string& word) {
@@ -110,7 +111,8 @@ void add_settings(CLI::App& app, Options& options, std::vector<std::string>& car
       ->check(CLI::Range(1, kMostCards));
   app.add_option("--policy", options.policies,
                  "What to put around the script's models: keep, offload, checkpoint, "
-                 "checkpoint-offload, or the file of a plan")
+                 "checkpoint-offload, compile, compile-offload, compile-checkpoint, or the file of "
+                 "a plan")
       ->type_name("NAMES")
       ->delimiter(',')
       ->allow_extra_args(false);

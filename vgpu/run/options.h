@@ -33,7 +33,9 @@ struct Card {
 };
 
 // The policies that have a name (vgpu/python/ferry_policies.py). Any other policy is a plan's file.
-inline constexpr const char* kPolicies[] = {"keep", "offload", "checkpoint", "checkpoint-offload"};
+inline constexpr const char* kPolicies[] = {
+    "keep",    "offload",         "checkpoint",        "checkpoint-offload",
+    "compile", "compile-offload", "compile-checkpoint"};
 
 // The setting of one run.
 struct Setting {

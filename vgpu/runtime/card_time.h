@@ -40,6 +40,9 @@ class CardTime {
     if (clock_ != nullptr) clock_->host_waits(stream, device);
   }
 
+  std::int64_t duration(const Cost& cost) const {  // in nanoseconds
+    return clock_ != nullptr ? clock_->duration(cost) : 0;
+  }
   void host_computes(const KernelCost& cost) {
     if (clock_ != nullptr) clock_->host_computes(cost);
   }

@@ -62,6 +62,8 @@ class Clock {
   virtual void host_waits(StreamId stream, int device) = 0;  // for all work of the stream so far
   // The program's host computes something itself, without a device.
   virtual void host_computes(const KernelCost& cost) = 0;
+  // How long the work takes on a card that does nothing else, in nanoseconds. Issues nothing.
+  virtual std::int64_t duration(const Cost& cost) const = 0;
   // Runs the card until the marked work is done, and returns that time in nanoseconds. The host's
   // time does not change.
   virtual std::int64_t run_to_end(Mark mark) = 0;

@@ -117,7 +117,7 @@ void with_clock(const std::function<void()>& call) {
 void set_step(Step step) { thread().step = step; }
 
 void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cudaStream_t stream,
-                std::uint32_t pool) {
+                std::uint32_t private_pool) {
   const Locked runtime;
   const bool given_out = is == BlockIs::kGivenOut;
   StreamOp op;
@@ -126,10 +126,8 @@ void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cu
   op.range = runtime->device_memory().range(block, bytes);
   if (is == BlockIs::kReturned) return runtime->log().begin_free(op, "libc10_cuda");
   const Graph* const captured = runtime->graphs().of(runtime->streams().use(stream, device));
-  if (given_out && captured != nullptr) {
-    op.graph = captured->id;
-    op.graph_pool = pool;
-  }
+  if (given_out && captured != nullptr) op.graph = captured->id;
+  if (given_out) op.graph_pool = private_pool;
   given_out ? runtime->log().tell(op) : runtime->log().tell_free(op);
   const auto change = static_cast<std::int64_t>(bytes);
   runtime->time().allocated(device, given_out ? change : -change);
@@ -207,7 +205,6 @@ void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
   op.kind = StreamOpKind::kKernel;
   op.stream = on.id;
   op.name = name;
-  op.reads = reads;
   op.writes = writes;
   const std::vector<Range> all_reads = reads;
   op.reads = all_reads;
@@ -217,9 +214,19 @@ void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
     });
   }
   const bool has_values = runtime->values().computes(reads, writes);
-  runtime->values().note_written(writes, has_values);
+  if (thread().rehearsals == 0) runtime->values().note_written(writes, has_values);
   if (!has_values) body = [] {};
   runtime->issue(on, op, {.body = std::move(body), .cost = cost, .name = name});
+}
+
+std::int64_t begin_rehearsal() {
+  ++thread().rehearsals;
+  return thread().rehearsed_ns;
+}
+
+std::int64_t end_rehearsal() {
+  --thread().rehearsals;
+  return thread().rehearsed_ns;
 }
 
 void set_devices(int count) {

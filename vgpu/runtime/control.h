@@ -113,7 +113,7 @@ void set_step(Step step);
 // done with it; the allocator then records events on them (vgpu/runtime/pending_free.h).
 enum class BlockIs : std::uint8_t { kGivenOut, kReturned, kFree };
 void note_block(BlockIs is, int device, const void* block, std::size_t bytes, cudaStream_t stream,
-                std::uint32_t pool = 0);
+                std::uint32_t private_pool = 0);
 // Runs `record` and remembers the places in the code that record events during it. Events from
 // these places always belong to the program, never to an allocator's block.
 void learn_recorder(const std::function<void()>& record);
@@ -156,6 +156,11 @@ class WaitsForCopies {
 void launch(cudaStream_t stream, const char* name, std::vector<Range> reads,
             std::vector<Range> writes, std::function<void()> body, const KernelCost& cost = {},
             bool overwrites = false);
+// Between the two, what the calling thread launches and copies within a device is rehearsed: it
+// does not run, the log does not get it, and no clock moves. Both return the card's time for all
+// that the thread has rehearsed so far, in nanoseconds. Rehearsals may be nested.
+std::int64_t begin_rehearsal();
+std::int64_t end_rehearsal();
 // Charges the host's time for an operator that the CPU computes itself.
 void compute_on_host(const KernelCost& cost);
 

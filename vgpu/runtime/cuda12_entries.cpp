@@ -35,7 +35,11 @@ struct alignas(8) Properties12 {
   int unified_addressing;
   char not_said_9[16];
   int max_threads_per_multiprocessor;
-  char not_said_10[404];
+  char not_said_10[20];
+  int regs_per_multiprocessor;
+  char not_said_11[44];
+  std::size_t shared_mem_per_block_optin;
+  char not_said_12[328];
 };
 static_assert(offsetof(Properties12, total_global_mem) == 288);
 static_assert(offsetof(Properties12, max_threads_per_block) == 320);
@@ -44,6 +48,8 @@ static_assert(offsetof(Properties12, multiprocessor_count) == 388);
 static_assert(offsetof(Properties12, concurrent_kernels) == 576);
 static_assert(offsetof(Properties12, pci_domain_id) == 592);
 static_assert(offsetof(Properties12, max_threads_per_multiprocessor) == 624);
+static_assert(offsetof(Properties12, regs_per_multiprocessor) == 648);
+static_assert(offsetof(Properties12, shared_mem_per_block_optin) == 696);
 static_assert(sizeof(Properties12) == 1032);
 
 }  // namespace
@@ -71,6 +77,8 @@ cudaError_t cudaGetDeviceProperties_v2(Properties12* properties, int device) {
   properties->async_engine_count = known.asyncEngineCount;
   properties->unified_addressing = known.unifiedAddressing;
   properties->max_threads_per_multiprocessor = known.maxThreadsPerMultiProcessor;
+  properties->regs_per_multiprocessor = known.regsPerMultiprocessor;
+  properties->shared_mem_per_block_optin = known.sharedMemPerBlockOptin;
   return cudaSuccess;
 }
 

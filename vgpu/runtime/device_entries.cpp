@@ -19,6 +19,33 @@ namespace {
 
 constexpr int kVersion = 13000;
 
+// The most shared memory of a block, by compute capability: CUDA C++ programming guide, table
+// "Technical specifications per compute capability".
+std::size_t shared_bytes_most(int compute_capability) {
+  switch (compute_capability) {
+    case 70:
+    case 72:
+      return 96 << 10;
+    case 75:
+      return 64 << 10;
+    case 80:
+    case 87:
+      return 163 << 10;
+    case 86:
+    case 89:
+    case 120:
+    case 121:
+      return 99 << 10;
+    case 90:
+    case 100:
+    case 103:
+    case 110:
+      return 227 << 10;
+    default:
+      return 48 << 10;
+  }
+}
+
 cudaDeviceProp properties_of(int device) {
   const Settings& settings = Runtime::get().settings();
   cudaDeviceProp properties = {};
@@ -26,7 +53,8 @@ cudaDeviceProp properties_of(int device) {
                 device);
   properties.totalGlobalMem = static_cast<std::size_t>(settings.device_bytes_max);
   properties.sharedMemPerBlock = 48 << 10;
-  properties.regsPerBlock = 64 << 10;
+  properties.sharedMemPerBlockOptin = shared_bytes_most(settings.compute_capability);
+  properties.regsPerBlock = properties.regsPerMultiprocessor = 64 << 10;
   properties.warpSize = 32;
   properties.maxThreadsPerBlock = 1024;
   const int of_data_centres[] = {80, 90, 100};  // these have 64 warps, others 48
@@ -51,8 +79,12 @@ std::optional<int> known_attribute(cudaDeviceAttr attribute, const cudaDevicePro
       return properties.maxThreadsPerBlock;
     case cudaDevAttrMaxSharedMemoryPerBlock:
       return static_cast<int>(properties.sharedMemPerBlock);
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      return static_cast<int>(properties.sharedMemPerBlockOptin);
     case cudaDevAttrMaxRegistersPerBlock:
       return properties.regsPerBlock;
+    case cudaDevAttrMaxRegistersPerMultiprocessor:
+      return properties.regsPerMultiprocessor;
     case cudaDevAttrWarpSize:
       return properties.warpSize;
     case cudaDevAttrMaxThreadsPerMultiProcessor:

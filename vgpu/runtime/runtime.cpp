@@ -40,7 +40,20 @@ void Runtime::note_refusal(const std::string& name) {
   }
 }
 
+namespace {
+
+bool stays_on_device(const Cost& cost) {
+  const auto* const copy = std::get_if<CopyCost>(&cost);
+  return copy == nullptr || copy->kind == CopyKind::kDeviceToDevice;
+}
+
+}  // namespace
+
 void Runtime::issue(Stream& stream, StreamOp op, Work work) {
+  if (thread().rehearsals > 0 && stays_on_device(work.cost)) {
+    thread().rehearsed_ns += time_.duration(work.cost);
+    return;
+  }
   const bool captured = graphs_.of(stream) != nullptr;
   if (!captured) {
     log_.tell(op);

@@ -68,7 +68,7 @@ class Runtime {
   cudaError_t refuse(const std::string& name, std::string why);
   void note_refusal(const std::string& name);
   // Gives a stream work, and the log its operation. If the stream captures, the two become a node
-  // of its graph, and do not run.
+  // of its graph, and do not run. If the thread rehearses (control.h), only the time counts.
   void issue(Stream& stream, StreamOp op, Work work);
   // For a call that no capture allows. Returns its error if the stream captures.
   cudaError_t refuse_in_capture(const Stream& stream);

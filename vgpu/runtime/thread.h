@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <cstdint>
 #include <string>
 
 #include "formats/stream_op.h"
@@ -29,6 +30,8 @@ struct Thread {
   std::string* attempt = nullptr;  // the name that an Attempt notes (control.h)
   bool waits_for_copies = false;   // WaitsForCopies (control.h)
   bool learns = false;             // during learn_recorder (control.h)
+  int rehearsals = 0;              // nested rehearsals (control.h)
+  std::int64_t rehearsed_ns = 0;   // the card's time for what was rehearsed
 };
 
 // The data of the calling thread.

@@ -221,6 +221,13 @@ void Timeline::host_waits(Mark mark) {
   host_ns_ = std::max(issue_time(), engine_.run_until(static_cast<sim::Signal>(mark)));
 }
 
+std::int64_t Timeline::duration(const Cost& cost) const {
+  if (const auto* const kernel = std::get_if<KernelCost>(&cost)) return time_of(*kernel).ns;
+  if (const auto* const sleep = std::get_if<Sleep>(&cost)) return sleep->ns;
+  const auto* const copy = std::get_if<CopyCost>(&cost);
+  return copy != nullptr ? time_of({.bytes = 2 * copy->bytes}).ns : 0;
+}
+
 std::int64_t Timeline::run_to_end(Mark mark) {
   return engine_.run_until(static_cast<sim::Signal>(mark));
 }

@@ -60,6 +60,7 @@ class Timeline final : public Clock {
   void host_waits(Mark mark) override;
   void host_waits(StreamId stream, int device) override;
   void host_computes(const KernelCost& cost) override;
+  std::int64_t duration(const Cost& cost) const override;
   std::int64_t run_to_end(Mark mark) override;
 
   // trace_to() begins to record a trace for the file; call it before there is work. write_trace()

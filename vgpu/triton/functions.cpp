@@ -1,10 +1,11 @@
-// Functions of floating-point numbers: MLIR's math dialect and NVIDIA's libdevice (operations.h).
+// Functions of floating-point numbers: MLIR's math dialect, and those of one number that libdevice
+// has, too (operations.h).
 //
-// They are computed by the C library, so the last bits differ from a GPU's. Functions that a GPU
-// approximates ("__nv_fast_expf") are computed like the precise ones.
+// They are computed by the C library, so the last bits differ from a GPU's.
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 #include <string>
 
 #include "vgpu/triton/by_type.h"
@@ -12,6 +13,28 @@
 
 namespace ferry::vgpu::triton {
 namespace {
+
+// exp(x²) erfc(x). For a large x the factors leave double's range; there it is the first terms of
+// the asymptotic series (Abramowitz and Stegun, 7.1.23).
+double scaled_erfc(double x) {
+  if (x < 20) return std::exp(x * x) * std::erfc(x);
+  const double inverse = 1 / (2 * x * x);
+  return (1 - inverse + 3 * inverse * inverse) / (x * std::sqrt(std::numbers::pi));
+}
+
+// Newton's method, from Winitzki's approximation.
+double erf_inverse(double y) {
+  if (!(std::fabs(y) < 1)) return std::copysign(std::fabs(y) == 1 ? HUGE_VAL : NAN, y);
+  const double a = 0.147, log = std::log1p(-y * y), half = 2 / (std::numbers::pi * a) + log / 2;
+  double x = std::copysign(std::sqrt(std::sqrt(half * half - log / a) - half), y);
+  for (int i = 0; i < 4; ++i) {
+    const double sign = y < 0 ? -1 : 1;
+    const double error = std::fabs(y) < 0.5 ? std::erf(x) - y  // else by what is left to 1
+                                            : sign * (1 - sign * y - std::erfc(sign * x));
+    x -= error * std::sqrt(std::numbers::pi) / 2 * std::exp(x * x);
+  }
+  return x;
+}
 
 struct Function1 {
   std::string_view name;
@@ -26,7 +49,7 @@ struct Function1 {
                                                      [](double x) -> double { return EXPRESSION; } \
   }
 
-constexpr std::array<Function1, 41> kFunctions = {{
+constexpr std::array<Function1, 45> kFunctions = {{
     FERRY_BOTH(exp, std::exp(x)),
     FERRY_BOTH(exp2, std::exp2(x)),
     FERRY_BOTH(exp10, std::pow(decltype(x)(10), x)),
@@ -65,6 +88,10 @@ constexpr std::array<Function1, 41> kFunctions = {{
     FERRY_BOTH(absf, std::fabs(x)),
     FERRY_BOTH(sigmoid, 1 / (1 + std::exp(-x))),
     FERRY_BOTH(normcdf, std::erfc(-x* decltype(x)(0.70710678118654752440)) / 2),
+    FERRY_BOTH(erfcx, static_cast<decltype(x)>(scaled_erfc(x))),
+    FERRY_BOTH(erfinv, static_cast<decltype(x)>(erf_inverse(x))),
+    FERRY_BOTH(cyl_bessel_i0, std::cyl_bessel_i(decltype(x)(0), std::fabs(x))),
+    FERRY_BOTH(cyl_bessel_i1, std::copysign(std::cyl_bessel_i(decltype(x)(1), std::fabs(x)), x)),
     FERRY_BOTH(rcp_rn, 1 / x),
     FERRY_BOTH(sqrt_rn, std::sqrt(x)),
     FERRY_BOTH(rsqrt_rn, 1 / std::sqrt(x)),
@@ -125,87 +152,32 @@ void is_finite(Machine& machine, const Op& op) {
   ask(machine, op, [](auto x) { return std::isfinite(x); });
 }
 
-void fused(Machine& machine, const Op& op) { find_operation("math.fma")(machine, op); }
-void divided(Machine& machine, const Op& op) { find_operation("arith.divf")(machine, op); }
-void larger(Machine& machine, const Op& op) { find_operation("arith.maxnumf")(machine, op); }
-void smaller(Machine& machine, const Op& op) { find_operation("arith.minnumf")(machine, op); }
-
-// libdevice's functions that are not functions of one number.
-constexpr std::array<Operation, 9> kOthers = {{{"pow", power},
-                                               {"copysign", copy_sign},
-                                               {"isnan", is_nan},
-                                               {"isinf", is_infinite},
-                                               {"finite", is_finite},
-                                               {"fma", fused},
-                                               {"fdiv_rn", divided},
-                                               {"fmax", larger},
-                                               {"fmin", smaller}}};
-
-// "__nv_fast_expf" -> "exp".
-std::string_view base_name(std::string_view symbol) {
-  if (!symbol.starts_with("__nv_")) return "";
-  symbol.remove_prefix(5);
-  if (symbol.starts_with("fast_")) symbol.remove_prefix(5);
-  if (symbol == "isnand" || symbol == "isinfd") symbol.remove_suffix(1);
-  if (find(symbol) != nullptr || symbol == "isinf" || !symbol.ends_with("f")) return symbol;
-  return symbol.substr(0, symbol.size() - 1);
-}
-
-const Operation* find_other(std::string_view name) {
-  const auto* const found = std::find_if(kOthers.begin(), kOthers.end(),
-                                         [&](const Operation& each) { return each.name == name; });
-  return found == kOthers.end() ? nullptr : found;
-}
-
-void call_library(Machine& machine, const Op& op) {
-  const std::string_view name = base_name(op.attributes.at("symbol"));
-  if (const Function1* const function = find(name)) return apply(machine, op, *function);
-  find_other(name)->run(machine, op);
-}
-
-constexpr std::array<Operation, 37> kOperations = {{{"math.exp", apply_by_name},
-                                                    {"math.exp2", apply_by_name},
-                                                    {"math.expm1", apply_by_name},
-                                                    {"math.log", apply_by_name},
-                                                    {"math.log2", apply_by_name},
-                                                    {"math.log10", apply_by_name},
-                                                    {"math.log1p", apply_by_name},
-                                                    {"math.sqrt", apply_by_name},
-                                                    {"math.rsqrt", apply_by_name},
-                                                    {"math.cbrt", apply_by_name},
-                                                    {"math.sin", apply_by_name},
-                                                    {"math.cos", apply_by_name},
-                                                    {"math.tan", apply_by_name},
-                                                    {"math.asin", apply_by_name},
-                                                    {"math.acos", apply_by_name},
-                                                    {"math.atan", apply_by_name},
-                                                    {"math.sinh", apply_by_name},
-                                                    {"math.cosh", apply_by_name},
-                                                    {"math.tanh", apply_by_name},
-                                                    {"math.asinh", apply_by_name},
-                                                    {"math.acosh", apply_by_name},
-                                                    {"math.atanh", apply_by_name},
-                                                    {"math.erf", apply_by_name},
-                                                    {"math.erfc", apply_by_name},
-                                                    {"math.floor", apply_by_name},
-                                                    {"math.ceil", apply_by_name},
-                                                    {"math.trunc", apply_by_name},
-                                                    {"math.round", apply_by_name},
-                                                    {"math.roundeven", apply_by_name},
-                                                    {"math.absf", apply_by_name},
-                                                    {"tt.precise_sqrt", apply_by_name},
-                                                    {"math.powf", power},
-                                                    {"math.copysign", copy_sign},
-                                                    {"math.isnan", is_nan},
-                                                    {"math.isinf", is_infinite},
-                                                    {"math.isfinite", is_finite},
-                                                    {"tt.extern_elementwise", call_library}}};
+constexpr std::array<Operation, 36> kOperations = {
+    {{"math.exp", apply_by_name},        {"math.exp2", apply_by_name},
+     {"math.expm1", apply_by_name},      {"math.log", apply_by_name},
+     {"math.log2", apply_by_name},       {"math.log10", apply_by_name},
+     {"math.log1p", apply_by_name},      {"math.sqrt", apply_by_name},
+     {"math.rsqrt", apply_by_name},      {"math.cbrt", apply_by_name},
+     {"math.sin", apply_by_name},        {"math.cos", apply_by_name},
+     {"math.tan", apply_by_name},        {"math.asin", apply_by_name},
+     {"math.acos", apply_by_name},       {"math.atan", apply_by_name},
+     {"math.sinh", apply_by_name},       {"math.cosh", apply_by_name},
+     {"math.tanh", apply_by_name},       {"math.asinh", apply_by_name},
+     {"math.acosh", apply_by_name},      {"math.atanh", apply_by_name},
+     {"math.erf", apply_by_name},        {"math.erfc", apply_by_name},
+     {"math.floor", apply_by_name},      {"math.ceil", apply_by_name},
+     {"math.trunc", apply_by_name},      {"math.round", apply_by_name},
+     {"math.roundeven", apply_by_name},  {"math.absf", apply_by_name},
+     {"tt.precise_sqrt", apply_by_name}, {"math.powf", power},
+     {"math.copysign", copy_sign},       {"math.isnan", is_nan},
+     {"math.isinf", is_infinite},        {"math.isfinite", is_finite}}};
 
 }  // namespace
 
-bool has_function(std::string_view symbol) {
-  const std::string_view name = base_name(symbol);
-  return find(name) != nullptr || find_other(name) != nullptr;
+bool is_function(std::string_view name) { return find(name) != nullptr; }
+
+void run_function(Machine& machine, const Op& op, std::string_view name) {
+  apply(machine, op, *find(name));
 }
 
 std::span<const Operation> functions() { return kOperations; }

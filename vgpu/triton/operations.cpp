@@ -16,8 +16,8 @@ using Run = void (*)(Machine&, const Op&);
 std::map<std::string_view, Run> all_operations() {
   std::map<std::string_view, Run> all;
   for (const auto& some :
-       {arithmetic(), comparisons(), functions(), conversions(), shapes(), reductions(), products(),
-        accesses(), atomics(), control(), printing()}) {
+       {arithmetic(), comparisons(), functions(), libdevice(), conversions(), shapes(),
+        reductions(), products(), accesses(), atomics(), control(), printing()}) {
     for (const Operation& operation : some) all.emplace(operation.name, operation.run);
   }
   return all;

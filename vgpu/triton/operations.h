@@ -2,7 +2,8 @@
 // machine and gives it the results; the files below say which ones there are.
 //
 //   arithmetic.cpp    whole numbers and floating point, element by element; comparisons
-//   functions.cpp     exp, erf and other functions, also libdevice's
+//   functions.cpp     exp, erf and other functions
+//   libdevice.cpp     the functions of NVIDIA's library
 //   conversions.cpp   from one type to another
 //   shapes.cpp        constants, program numbers, ranges, broadcasting, transposing
 //   reductions.cpp    tt.reduce, tt.scan, tt.histogram, tt.gather
@@ -28,6 +29,7 @@ struct Operation {
 std::span<const Operation> arithmetic();
 std::span<const Operation> comparisons();
 std::span<const Operation> functions();
+std::span<const Operation> libdevice();
 std::span<const Operation> conversions();
 std::span<const Operation> shapes();
 std::span<const Operation> reductions();
@@ -39,6 +41,9 @@ std::span<const Operation> printing();
 
 // Returns null if the operation is not run.
 void (*find_operation(std::string_view name))(Machine&, const Op&);
+// Whether there is such a function of one floating-point number, as "exp"; and runs it, if so.
+bool is_function(std::string_view name);
+void run_function(Machine& machine, const Op& op, std::string_view name);
 // Returns whether the virtual GPU has the libdevice function of that name, as "__nv_expf".
 bool has_function(std::string_view symbol);
 // Returns whether the operation ends a block.

@@ -44,6 +44,14 @@ TEST_F(TimelineTest, AKernelTakesTheLongerOfComputingAndOfMovingBytes) {
   EXPECT_EQ(end_of(kMain), 1000);
 }
 
+TEST_F(TimelineTest, ADurationIsThatOfTheWorkAloneAndIssuesNothing) {
+  EXPECT_EQ(timeline_.duration(KernelCost{.flops = 700, .bytes = 300}), 700);
+  EXPECT_EQ(timeline_.duration(Sleep{4}), 4);
+  EXPECT_EQ(timeline_.duration(CopyCost{.bytes = 100}), 200);  // read and written
+  EXPECT_EQ(timeline_.duration(Cost()), 0);
+  EXPECT_EQ(timeline_.summary().total_ns, 0);
+}
+
 TEST_F(TimelineTest, WorkBeginsNoEarlierThanTheHostLaunchesIt) {
   kernel(1);
   kernel(100);

@@ -214,11 +214,56 @@ TEST(OperationsTest, Products) {
             (Floats{20, 24, 46, 54}));
 }
 
+std::string library(const std::string& symbol, const std::string& operands,
+                    const std::string& types, const std::string& result) {
+  return "%out = tt.extern_elementwise " + operands +
+         " {libname = \"\", libpath = \"\", pure = true, symbol = \"__nv_" + symbol + "\"} : (" +
+         types + ") -> " + result;
+}
+
+TEST(OperationsTest, FunctionsOfLibdevice) {
+  const std::string floats = "tensor<4xf32>", ints = "tensor<4xi32>";
+  const Floats a{-1, 0.5, 3, 40}, b{2, -0.25, 1, 4};
+  const auto two = [&](const std::string& symbol) {
+    return run<float>(library(symbol, "%a, %b", floats + ", " + floats, floats), a, b, 4);
+  };
+  EXPECT_EQ(two("fmul_rn"), (Floats{-2, -0.125, 3, 160}));
+  EXPECT_EQ(two("fadd_rn"), (Floats{1, 0.25, 4, 44}));
+  EXPECT_EQ(two("fdiv_rn"), (Floats{-0.5, -2, 3, 10}));
+  EXPECT_EQ(two("fmodf"), (Floats{-1, 0, 0, 0}));
+  EXPECT_EQ(two("nextafterf")[2], std::nextafter(3.0f, 1.0f));
+  EXPECT_EQ(two("hypotf")[2], std::hypot(3.0f, 1.0f));
+  EXPECT_EQ(two("atan2f")[0], std::atan2(-1.0f, 2.0f));
+  EXPECT_EQ(run<float>(library("ldexpf", "%a, %b", floats + ", " + ints, floats), a,
+                       Ints{1, 2, -1, 0}, 4),
+            (Floats{-2, 2, 1.5, 40}));
+  EXPECT_EQ(run<std::int32_t>(library("signbitf", "%a", floats, ints), a, b, 4),
+            (Ints{1, 0, 0, 0}));
+  EXPECT_EQ(run<std::int32_t>(library("ilogbf", "%a", floats, ints), a, b, 4), (Ints{0, -1, 1, 5}));
+  const auto one = [&](const std::string& symbol, Floats of) {
+    return run<float>(library(symbol, "%a", floats, floats), of, b, 4);
+  };
+  EXPECT_EQ(one("frcp_rn", {1, 2, 4, 8}), (Floats{1, 0.5, 0.25, 0.125}));
+  // Values from Abramowitz and Stegun, tables 7.1 and 9.8; erfcx(40) from its series.
+  const Floats scaled = one("erfcxf", a);
+  EXPECT_NEAR(scaled[0], 5.00898, 1e-5);
+  EXPECT_NEAR(scaled[3], 0.0141003, 1e-7);
+  const Floats inverse = one("erfinvf", {0, 0.8427008f, -0.9953223f, 1});
+  EXPECT_NEAR(inverse[1], 1, 1e-5);
+  EXPECT_NEAR(inverse[2], -2, 1e-4);
+  EXPECT_EQ(inverse[0], 0);
+  EXPECT_TRUE(std::isinf(inverse[3]));
+  EXPECT_NEAR(one("cyl_bessel_i0f", a)[0], 1.2660659, 1e-6);
+  EXPECT_NEAR(one("cyl_bessel_i1f", a)[0], -0.5651591, 1e-6);
+}
+
 TEST(OperationsTest, TheTableHasEachOperationOnce) {
   EXPECT_EQ(find_operation("tt.unheard_of"), nullptr);
   EXPECT_NE(find_operation("tt.load"), nullptr);
   EXPECT_TRUE(has_function("__nv_fast_expf"));
   EXPECT_TRUE(has_function("__nv_erf"));
+  EXPECT_TRUE(has_function("__nv_dmul_rn"));
+  EXPECT_FALSE(has_function("__nv_fmul_rz"));
   EXPECT_FALSE(has_function("__nv_j0f"));
 }
 

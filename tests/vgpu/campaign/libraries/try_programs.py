@@ -29,6 +29,8 @@ PROGRAMS = (
     Program("trl_sft_triton.py", "TRL's SFTTrainer with its Triton loss", values="within 1e-6"),
     Program("accelerate_hooks.py", "accelerate's cpu_offload, dispatch_model"),
     Program("trainer.py", "transformers' Trainer"),
+    Program("compiled_gpt2.py", "torch.compile of GPT-2, three modes", values="within 1e-5"),
+    Program("compiled_trainer.py", "Trainer with torch_compile", values="within 1e-6"),
     Program("qlora.py", "QLoRA by bitsandbytes 0.50 and peft"),
     Program("torchvision_operators.py", "torchvision's registered operators"),
     Program("ddp.py", "DistributedDataParallel on Gloo, one rank", ranks=1),
