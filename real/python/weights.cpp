@@ -21,9 +21,7 @@ namespace {
 
 constexpr const char* kAway =
     "a weight on the host (torch_ferry.stream_weights) was used outside the forward of its module: "
-    "list a module in `units` whose forward is around this use, or bring the weights back first, "
-    "with "
-    "remove()";
+    "list a module in `units` whose forward is around this use, or call remove() before it";
 
 // The weights that modules hold on this thread, by their storages.
 struct Held {

@@ -128,6 +128,21 @@ for _ in range(3):
     optimizer.zero_grad()
     gc.collect()
 """.format(folder=str(PROGRAM.parent))
+# Backward begins while what forward saved is still copied to the host.
+OFFLOADED = """
+import sys, torch
+sys.path.insert(0, {folder!r})
+sys.argv = sys.argv[:1]
+import torch_ferry as ferry
+from compiled import Model, words
+model = Model(2, 64).cuda()
+compiled, offload = torch.compile(model), ferry.offload(exempt=model)
+for _ in range(2):
+    with offload:
+        loss = compiled(words(256).cuda())
+    loss.backward()
+assert offload.statistics().offloaded_count > 0
+""".format(folder=str(PROGRAM.parent))
 SCRIPTED = """
 import torch
 
@@ -173,7 +188,7 @@ class Runs(unittest.TestCase):
 @unittest.skipUnless(is_triton_run(), "this Triton is not run")
 class Compiled(Runs):
     def test_what_is_compiled_computes_what_the_script_does(self):
-        cases = "dynamic graphs recomputed tuned optimizer dropped attention".split()
+        cases = "dynamic graphs recomputed layout tuned optimizer dropped attention".split()
         with tempfile.TemporaryDirectory() as folder:
             printed, told = self.runs(PROGRAM.read_text(), *cases, TORCHINDUCTOR_CACHE_DIR=folder)
             files = {path.suffix for path in pathlib.Path(folder).rglob("*")}
@@ -209,6 +224,11 @@ class Compiled(Runs):
         self.assertLess(checkpointed["allocated_bytes"], compiled["allocated_bytes"])
         self.assertLess(offloaded["allocated_bytes"], compiled["allocated_bytes"])
         self.assertGreater(offloaded["pinned_bytes"], 1 << 20)
+
+    def test_backward_does_not_write_what_is_still_copied_to_the_host(self):
+        packages = str(pathlib.Path(FERRY).resolve().parent / "python")
+        _, told = self.runs(OFFLOADED, options=["--no-values"], PYTHONPATH=packages)
+        self.assertIn(": 0 violations", told[-1])
 
 
 class AsWritten(Runs):

@@ -123,6 +123,24 @@ class NoValues(unittest.TestCase):
         smaller = int(run_code(code, "--card", "a100").stdout.split()[0]) / 2**20
         self.assertAlmostEqual(smaller, 4 * 2304 * 128 * 96 / 2**20, delta=0.01)  # of 108, not 132
 
+    def test_a_result_that_is_given_takes_no_longer(self):
+        code = ("a, b, c = torch.empty(4096, 16), torch.empty(16, 4096), torch.empty(4096, 4096)\n"
+                "a, b, c = a.cuda(), b.cuda(), c.cuda()\n"
+                "events = [torch.cuda.Event(enable_timing=True) for _ in range(3)]\n"
+                "events[0].record(); torch.mm(a, b); events[1].record()\n"
+                "torch.mm(a, b, out=c); events[2].record(); torch.cuda.synchronize()\n"
+                "print(*(events[i].elapsed_time(events[i + 1]) for i in range(2)))\n")
+        made, given = map(float, run_code(code).stdout.split())
+        self.assertAlmostEqual(made, given, delta=0.001)
+        self.assertGreater(made, 0.01)
+
+    def test_a_kernel_may_read_a_number_of_what_is_known(self):
+        code = ("q = torch.ones(1, 2, 8, 16).cuda().requires_grad_()\n"
+                "attention = torch.nn.functional.scaled_dot_product_attention\n"
+                "attention(q, q, q, is_causal=True).sum().backward()\n"
+                "print(q.grad.sum().item() > 0)\n")
+        self.assertEqual(run_code(code).stdout, "True\n")
+
     def test_what_few_known_bytes_give_is_computed(self):
         code = ("positions = torch.arange(1000, device='cuda')\n"
                 "given = torch.tensor([3, 0, 4]).cuda()\n"

@@ -54,7 +54,7 @@ def _blocks(root):
     return found
 
 
-def is_compiled(module):
+def _is_compiled(module):
     from torch._dynamo.eval_frame import OptimizedModule
     return isinstance(module, OptimizedModule) or module._compiled_call_impl is not None
 
@@ -100,7 +100,7 @@ class _Around:
         if self._offload is not None:
             self._offload.exempt(root)
         blocks = self._checkpointed(root) if self._checkpoint is not None else ()
-        if not self._compiles or is_compiled(root) or next(root.parameters(), None) is None:
+        if not self._compiles or _is_compiled(root) or next(root.parameters(), None) is None:
             return blocks
         for block in blocks:
             block.forward = functools.partial(self._checkpoint, block.forward)

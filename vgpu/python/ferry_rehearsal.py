@@ -15,7 +15,7 @@ class Rehearsal:
 
     def milliseconds(self, call):
         """Returns the time of what `call` gives to the card, one after the other."""
-        before = after = self._begin()
+        before = self._begin()
         try:
             call()
         finally:

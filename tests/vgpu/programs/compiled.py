@@ -99,6 +99,16 @@ def tuned():
     torch.testing.assert_close(made.cpu(), layer(x, weight))
 
 
+def layout():
+    def mixed(x):
+        q = x.permute(1, 2, 0, 3)
+        return F.scaled_dot_product_attention(q, q, q).float().square().sum()
+    x = torch.randn(8, 2, 4, 16, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    plain, = torch.autograd.grad(mixed(x), x)
+    made, = torch.autograd.grad(torch.compile(mixed)(x), x)
+    torch.testing.assert_close(made, plain, rtol=2e-2, atol=2e-2)  # eager rounds more often
+
+
 def optimizer():
     torch.manual_seed(0)
     plain = nn.Linear(8, 8)
